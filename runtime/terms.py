@@ -1,0 +1,35 @@
+"""Reward terms are written beside the team they judge: this builds one from a function."""
+
+from collections.abc import Callable, Iterable
+from typing import Literal
+
+from runtime.types import RewardTerm, TermKind, View
+
+
+def term(
+    *,
+    kind: TermKind,
+    scope: Literal["agent", "team"] = "team",
+    reads: Iterable[Literal["truth", "outcome"]] = (),
+    at_end: bool = False,
+    name: str = "",
+) -> Callable[[Callable[[View], float]], RewardTerm]:
+    """Make a reward term of a function from a view to a number.
+
+    Args:
+        kind: ``outcome`` (what the team is for), ``cost`` (what it spends) or ``shaping`` (a hint on the way).
+        scope: ``agent`` pays the agent whose turn it was, ``team`` everybody in full.
+        reads: what the term needs beyond the past: ``truth``, ``outcome``. Anything undeclared raises when it is read.
+        at_end: judge once, after the last step. A term that reads the outcome can only be judged then.
+        name: the name in experiment files and metrics; the function's own by default.
+    """
+    needs = frozenset(reads)
+    if "outcome" in needs and not at_end:
+        raise ValueError("a term that reads the outcome must be judged at the end: pass at_end=True")
+
+    def build(function: Callable[[View], float]) -> RewardTerm:
+        return RewardTerm(
+            name=name or function.__name__, function=function, kind=kind, scope=scope, reads=needs, at_end=at_end
+        )
+
+    return build
