@@ -96,7 +96,11 @@ def read_scenarios(path: Path) -> list[Scenario]:
 
 def _scenario(line: str, number: int, stem: str) -> Scenario:
     data = json.loads(line)
-    if not isinstance(data, dict) or not isinstance(data.get("visible"), dict) or not isinstance(data.get("truth"), dict):
+    if (
+        not isinstance(data, dict)
+        or not isinstance(data.get("visible"), dict)
+        or not isinstance(data.get("truth"), dict)
+    ):
         raise ValueError('a scenario is {"visible": {…}, "truth": {…}} with an optional "id" and "seed"')
     unknown = sorted(set(data) - {"id", "visible", "truth", "seed"})
     if unknown:

@@ -26,7 +26,19 @@ from runtime.records import (
 )
 from runtime.seams import Clock, digest, now
 from runtime.tools import Contract, parse_call, shortened
-from runtime.types import HAND_BACK, HAND_OVER, PASS_TURN, AgentId, Observation, Pipeline, Role, Scenario, Team, Tool, World
+from runtime.types import (
+    HAND_BACK,
+    HAND_OVER,
+    PASS_TURN,
+    AgentId,
+    Observation,
+    Pipeline,
+    Role,
+    Scenario,
+    Team,
+    Tool,
+    World,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +155,16 @@ class Session:
             ValueError: it is not this agent's turn. (That is the caller's fault; nothing an agent says raises.)
         """
         if agent not in self.to_act:
-            raise ValueError(f"it is not {agent}'s turn; to act: {', '.join(self.to_act) or 'nobody, the episode is over'}")
+            raise ValueError(
+                f"it is not {agent}'s turn; to act: {', '.join(self.to_act) or 'nobody, the episode is over'}"
+            )
         start = len(self.records)
         self._at = self._clock()
         observation = self.observe(agent)
         who = self._stamp(agent)
-        self.records.append(Observed(**who, text=observation.text, candidates=observation.candidates, mask=observation.mask))
+        self.records.append(
+            Observed(**who, text=observation.text, candidates=observation.candidates, mask=observation.mask)
+        )
         call = self._read(agent, action)
         self.records.append(self._decided(who, call, sampled))
         self._carry_out(agent, call, who)
@@ -199,7 +215,9 @@ class Session:
         if isinstance(action, str):
             return parse_call(action)
         if not isinstance(action, int):
-            return Fault(code="malformed", message=f"an action is a candidate's index or a call, not {type(action).__name__}")
+            return Fault(
+                code="malformed", message=f"an action is a candidate's index or a call, not {type(action).__name__}"
+            )
         calls = self._calls[agent]
         if not 0 <= action < len(calls):
             return Fault(code="malformed", message=f"action {action} is not in 0..{len(calls) - 1}")
@@ -225,14 +243,17 @@ class Session:
         wrong = self._contract(agent, call.tool).problem(dict(call.args))
         if wrong:
             return Fault(code="bad_arguments", message=wrong[0], path=wrong[1])
-        slot = self._slot(agent, call)
-        if not self.team.repeats and slot is not None and (agent, slot) in self._done:
+        slot = None if self.team.repeats else self._slot(agent, call)
+        if slot is not None and (agent, slot) in self._done:
             return Fault(code="illegal", message=f"{call.tool} was asked before and would answer the same")
         spent = "" if self._is_final(call) else self._over_budget(agent)
         return Fault(code="over_budget", message=spent) if spent else None
 
     def _slot(self, agent: AgentId, call: ToolCall) -> int | None:
-        return next((i for i, c in enumerate(self._calls[agent]) if c is call or c == call), None)
+        return next(
+            (i for i, c in enumerate(self._calls[agent]) if c is call or (c.tool == call.tool and c.args == call.args)),
+            None,
+        )
 
     def _contract(self, agent: AgentId, tool: str) -> Contract:
         if tool in _NO_TOOL:
@@ -253,8 +274,8 @@ class Session:
 
     def _use(self, agent: AgentId, call: ToolCall, who: dict[str, Any]) -> None:
         tool = self.team.tools[call.tool]
-        slot = self._slot(agent, call)
-        if slot is not None and not self.team.repeats and not tool.ends:
+        slot = None if self.team.repeats or tool.ends else self._slot(agent, call)
+        if slot is not None:
             self._done.add((agent, slot))
         spent = self._spent[agent]
         spent.calls += 1

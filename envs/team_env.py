@@ -11,6 +11,7 @@ from pettingzoo import AECEnv, ParallelEnv
 from envs.candidates import candidates
 from envs.scenarios import Source
 from envs.session import Sampled, Session
+from envs.tally import Tally
 from runtime.errors import TeamError
 from runtime.seams import digest
 from runtime.types import AgentId, Judge, Paid, Team
@@ -42,6 +43,7 @@ class _Stage:
         self.team, self.source, self.judge, self.seed = team, source, judge, seed
         self.team_return = 0.0
         """Return of the team so far in this episode, in the reward terms' unit; NaN once a reward is missing."""
+        self.tally = Tally()
         self._episode = -1
         self.session: Session | None = None
 
@@ -69,7 +71,13 @@ class _Stage:
         paid = self.judge(self.playing, since)
         self.playing.note(paid.records)
         self.team_return += paid.team
+        if self.playing.ended:
+            self.tally.add(self.playing, self.team_return)
         return paid
+
+    def drain(self) -> Tally:
+        drained, self.tally = self.tally, Tally()
+        return drained
 
     def look(self, agent: AgentId) -> Obs:
         seen = self.playing.observe(agent)
@@ -103,7 +111,9 @@ class TeamEnv(AECEnv[AgentId, Obs, int]):
 
     def __init__(self, team: Team, source: Source, judge: Judge = unpaid, seed: int = 0) -> None:
         if team.turns.kind == "simultaneous":
-            raise TeamError(f"team {team.name} acts simultaneously: use ParallelTeamEnv (or PettingZoo's parallel_to_aec of it)")
+            raise TeamError(
+                f"team {team.name} acts simultaneously: use ParallelTeamEnv (or PettingZoo's parallel_to_aec of it)"
+            )
         self._stage = _Stage(team, source, judge, seed)
         self.possible_agents = [r.name for r in team.roles]
         self.agents: list[AgentId] = []
@@ -117,6 +127,10 @@ class TeamEnv(AECEnv[AgentId, Obs, int]):
     def team_return(self) -> float:
         """Return of the team so far in this episode."""
         return self._stage.team_return
+
+    def drain(self) -> Tally:
+        """Sums over the episodes that ended since the last call."""
+        return self._stage.drain()
 
     def observation_space(self, agent: AgentId) -> spaces.Dict:
         """``text`` and the mask over the role's candidates."""
@@ -203,6 +217,10 @@ class ParallelTeamEnv(ParallelEnv[AgentId, Obs, int]):
         """Return of the team so far in this episode."""
         return self._stage.team_return
 
+    def drain(self) -> Tally:
+        """Sums over the episodes that ended since the last call."""
+        return self._stage.drain()
+
     def observation_space(self, agent: AgentId) -> spaces.Dict:
         """``text`` and the mask over the role's candidates."""
         return _observation_space(len(candidates(self._stage.team, self._stage.team.role(agent))))
@@ -223,7 +241,11 @@ class ParallelTeamEnv(ParallelEnv[AgentId, Obs, int]):
     def step(
         self, actions: dict[AgentId, int]
     ) -> tuple[
-        dict[AgentId, Obs], dict[AgentId, float], dict[AgentId, bool], dict[AgentId, bool], dict[AgentId, dict[str, Any]]
+        dict[AgentId, Obs],
+        dict[AgentId, float],
+        dict[AgentId, bool],
+        dict[AgentId, bool],
+        dict[AgentId, dict[str, Any]],
     ]:
         """Everybody makes a call."""
         session = self._stage.playing

@@ -4,7 +4,7 @@ import inspect
 import json
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any, get_type_hints
+from typing import Any, cast, get_type_hints
 
 from jsonschema_rs import Draft202012Validator, ValidationError
 from pydantic import ConfigDict, TypeAdapter, create_model
@@ -92,9 +92,14 @@ class Contract:
 
     def problem(self, value: Json) -> tuple[str, str] | None:
         """What is wrong with the value and where (a JSON path), or None."""
-        if self._validator.is_valid(value):
+        try:
+            if self._validator.is_valid(value):
+                return None
+            first = next(iter(self._validator.iter_errors(value)), None)
+        except (ValueError, RecursionError) as error:
+            return f"not JSON: {error}", "$"
+        if first is None:
             return None
-        first = next(iter(self._validator.iter_errors(value)))
         return _message(first), "$" + "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in first.instance_path)
 
     def coerce(self, value: Json) -> Json:
@@ -107,19 +112,47 @@ def _message(error: ValidationError) -> str:
 
 
 def _coerced(value: Json, schema: Mapping[str, Any], root: Mapping[str, Any]) -> Json:
-    if "$ref" in schema:
-        schema = root.get("$defs", {}).get(str(schema["$ref"]).rsplit("/", 1)[-1], {})
+    schema = _resolved(schema, root)
+    for option in _options(schema):
+        changed = _coerced(value, option, root)
+        if changed is not value:
+            return changed
     if isinstance(value, str):
         return _number(value, schema.get("type"))
     if isinstance(value, list):
-        return [_coerced(v, schema.get("items", {}), root) for v in value]
+        items = cast("list[Json]", value)
+        return _kept(items, [_coerced(v, _part(schema, "items"), root) for v in items])
     if isinstance(value, dict):
-        fields: Mapping[str, Any] = schema.get("properties", {})
-        return {k: _coerced(v, fields.get(k, {}), root) for k, v in value.items()}
+        fields, rest = _part(schema, "properties"), _part(schema, "additionalProperties")
+        held = cast("dict[str, Json]", value)
+        return _kept(held, {k: _coerced(v, fields.get(k, rest), root) for k, v in held.items()})
     return value
 
 
-def _number(text: str, kind: str | None) -> Json:
+def _options(schema: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The alternatives a value may fulfil, such as a number or null; none where text is one of them."""
+    found: list[Mapping[str, Any]] = schema.get("anyOf", [])
+    return [] if any(o.get("type") == "string" for o in found) else found
+
+
+def _part(schema: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """A schema inside a schema; one that is only true or false says nothing about types."""
+    part: Any = schema.get(key)
+    return cast("Mapping[str, Any]", part) if isinstance(part, dict) else {}
+
+
+def _kept(old: Json, new: Json) -> Json:
+    """The old value itself where nothing was coerced in it."""
+    return old if repr(old) == repr(new) else new
+
+
+def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
+    if "$ref" not in schema:
+        return schema
+    return root.get("$defs", {}).get(str(schema["$ref"]).rsplit("/", 1)[-1], {})
+
+
+def _number(text: str, kind: object) -> Json:
     try:
         if kind == "integer":
             return int(text.strip())
@@ -138,17 +171,25 @@ def parse_call(text: str) -> ToolCall | Fault:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
         return Fault(code="malformed", message=f"not JSON: {error}")
-    if not isinstance(data, dict) or not isinstance(data.get("tool"), str):
+    if not isinstance(data, dict) or not isinstance(cast("Any", data).get("tool"), str):
         return Fault(code="malformed", message='a call is {"tool": NAME, "args": {...}}')
-    args = data.get("args", {})
-    if not isinstance(args, dict) or set(data) - {"tool", "args"}:
+    fields = cast("dict[str, Any]", data)
+    args = fields.get("args", {})
+    if not isinstance(args, dict) or set(fields) - {"tool", "args"}:
         return Fault(code="malformed", message='a call has no fields but "tool" and "args", and args is an object')
-    return ToolCall(tool=data["tool"], args=args)
+    return ToolCall(tool=fields["tool"], args=cast("dict[str, Json]", args))
+
+
+_CANONICAL = json.JSONEncoder(ensure_ascii=False, default=str, separators=(", ", ": "))
+"""Made once: ``json.dumps`` with options makes one a call."""
 
 
 def canonical(value: Json) -> str:
     """One line of JSON, the same for equal values of the same key order; not-JSON values become their text."""
-    return json.dumps(value, ensure_ascii=False, default=str, separators=(", ", ": "))
+    try:
+        return _CANONICAL.encode(value)
+    except (TypeError, ValueError, RecursionError):  # keys that are no text, a value that holds itself, or one too deep
+        return repr(value)
 
 
 def shortened(value: Json, limit: int = MAX_ANSWER_CHARS) -> Json:
@@ -176,8 +217,7 @@ def finite_calls(tool: Tool, limit: int = 64) -> tuple[ToolCall, ...] | None:
 
 
 def _finite(spec: Mapping[str, Any], root: Mapping[str, Any]) -> list[Json] | None:
-    if "$ref" in spec:
-        spec = root.get("$defs", {}).get(str(spec["$ref"]).rsplit("/", 1)[-1], {})
+    spec = _resolved(spec, root)
     if "enum" in spec:
         return list(spec["enum"])
     if "const" in spec:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from random import Random
 from typing import Any, Literal, Protocol
 
@@ -144,7 +145,7 @@ class Seen:
     """The same as one line of text; an observation's text is these lines."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Observation:
     """What an agent has before it when it decides."""
 
@@ -158,7 +159,7 @@ class Observation:
     key: tuple[str | int, ...] = ()
     """(seed, scenario): with agent and turn, what chance is drawn from (``seams.uniform``)."""
 
-    @property
+    @cached_property
     def text(self) -> str:
         """What the agent sees, as text."""
         return "\n".join(s.text for s in self.seen)

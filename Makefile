@@ -1,0 +1,53 @@
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+VENV := .venv
+BIN := $(VENV)/bin
+EXPERIMENT ?= experiments/supply_chain.yaml
+# Two processes of one thread each: on two cores, more threads wait for each other.
+WORKERS ?= 2
+TORCH := torch==2.13.0
+# The first Python that is new enough and can make a virtual environment; constraints.txt was made with 3.11.
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
+	$$p -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+
+export OMP_NUM_THREADS ?= 1
+export RAY_USAGE_STATS_ENABLED := 0
+
+.PHONY: help install run test test-slow lint bench clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1|/' | \
+		while IFS='|' read -r name what; do printf '  make %-10s %s\n' "$$name" "$$what"; done
+
+$(VENV)/.stamp: pyproject.toml constraints.txt
+	@[ -n "$(PYTHON)" ] || { echo "Python 3.11 or newer with its venv module is needed: apt install python3 python3-venv" >&2; exit 3; }
+	@echo 'installing into $(VENV): a few minutes the first time, then only when pyproject.toml or constraints.txt change'
+	[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -qq --disable-pip-version-check --no-input -c constraints.txt $(TORCH) -e '.[dev,games]'
+	@touch $@
+
+install: $(VENV)/.stamp ## make .venv with the exact versions of constraints.txt
+
+run: install ## train, evaluate and export the supply-chain team (EXPERIMENT=file.yaml for another)
+	$(BIN)/python -m trainers.run $(EXPERIMENT)
+
+lint: install ## style, layers, dependencies, types
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/lint-imports
+	$(BIN)/deptry .
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+test: lint ## lint, then every test that is not slow
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -m 'not slow'
+
+test-slow: install ## the tests that take minutes
+	$(BIN)/pytest -m slow --timeout 1800
+
+bench: install ## speed and learning against plain RLlib and a hand-written loop
+	$(BIN)/python -m bench
+
+clean: ## remove the virtual environment and the caches, never runs/
+	rm -rf $(VENV) .pytest_cache .ruff_cache .import_linter_cache .hypothesis build *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,209 @@
+"""From an experiment to its parts: the only place that wires them."""
+
+import fnmatch
+import importlib
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from assembly.experiment import Encoder, Experiment, Scripted, TeamRef
+from envs.pettingzoo_env import make
+from envs.scenarios import Generated, Listed, Source, read_scenarios
+from envs.team_env import team_env
+from rewards.mix import Mix, Weighted
+from rewards.standardize import RewardStandardizer
+from rewards.terms import TERMS
+from runtime.errors import TeamError
+from runtime.types import AgentId, RewardTerm, ScriptedPolicy, Team
+
+
+@dataclass(frozen=True)
+class Build:
+    """An experiment's parts, made when they are asked for."""
+
+    experiment: Experiment
+    folder: Path = Path()
+    """The experiment file's folder: the user's modules may lie there."""
+
+    @cached_property
+    def team(self) -> Team | None:
+        """The team; None where a PettingZoo environment plays."""
+        near = str(self.folder.resolve())
+        if near not in sys.path:
+            sys.path.append(near)
+        return load_team(self.experiment.team) if self.experiment.team.use else None
+
+    @cached_property
+    def judge(self) -> Mix:
+        """The reward terms of the file, weighted. A PettingZoo environment pays its own rewards."""
+        own = self.team.terms if self.team else {}
+        refs = self.experiment.rewards.terms
+        return Mix([Weighted(reward_term(r.use, r.args, own), r.weight) for r in refs])
+
+    def source(self, split: str) -> Source:
+        """The scenarios of a split, ``train`` or ``eval``. Raises TeamError for a PettingZoo environment."""
+        if self.team is None:
+            raise TeamError("a PettingZoo environment has no scenarios: its episodes come from its own seeds")
+        return self._sources[split]
+
+    @cached_property
+    def _sources(self) -> dict[str, Source]:
+        assert self.team is not None
+        cases, team = self.experiment.scenarios, self.team
+        if cases.file:
+            held_out = [s for s in read_scenarios(Path(cases.file)) if cases.holds_out(s.id)]
+            train = [s for s in read_scenarios(Path(cases.file)) if not cases.holds_out(s.id)]
+            if not train or not held_out:
+                raise TeamError(f"{cases.file}: too few scenarios to hold out {cases.held_out:.0%} of them")
+            return {"train": Listed(train, self.experiment.seed), "eval": Listed(held_out, 0, shuffle=False)}
+        made: dict[str, Source] = {}
+        for split, part in (("train", cases.train), ("eval", cases.eval)):
+            if part.file:
+                made[split] = Listed(read_scenarios(Path(part.file)), self.experiment.seed, shuffle=split == "train")
+            else:
+                made[split] = Generated(team, split, part.seed, part.count)
+        return made
+
+    @property
+    def held_out(self) -> int | None:
+        """How many held-out scenarios there are; for a PettingZoo environment, how many episodes evaluation plays."""
+        if self.team is None:
+            return self.experiment.scenarios.eval.count
+        source = self.source("eval")
+        return source.count if isinstance(source, Generated) else len(source.scenarios)
+
+    def env(self, split: str) -> Any:
+        """A PettingZoo environment that plays the split's scenarios, AEC or parallel as turns are."""
+        if self.team is None:
+            name = self.experiment.team.pettingzoo
+            assert name is not None
+            return make(name, self.experiment.team.args)
+        return team_env(self.team, self.source(split), self.judge, self.experiment.seed)
+
+    @cached_property
+    def parallel(self) -> bool:
+        """Whether everybody acts at once."""
+        if self.team is not None:
+            return self.team.turns.kind == "simultaneous"
+        return not hasattr(self.env("train"), "agent_iter")
+
+    @cached_property
+    def agents(self) -> tuple[AgentId, ...]:
+        """All agents, learning or not."""
+        if self.team is not None:
+            return tuple(r.name for r in self.team.roles)
+        return tuple(self.env("train").possible_agents)
+
+    @cached_property
+    def policy_of(self) -> dict[AgentId, str]:
+        """Which policy decides for each agent. Raises TeamError for an agent with none or two."""
+        return {a: self._policy_for(a) for a in self.agents}
+
+    def _policy_for(self, agent: AgentId) -> str:
+        wanted = (self.team.role(agent).policy or agent) if self.team else agent
+        policies = self.experiment.policies
+        found = [n for n, p in policies.items() if _seats(p.roles, n, agent, wanted)]
+        if len(found) != 1:
+            have = f"policies {', '.join(found)} all claim it" if found else "no policy decides for it"
+            raise TeamError(f"role {agent}: {have}")
+        return found[0]
+
+    @cached_property
+    def learned(self) -> dict[str, Encoder]:
+        """Policies that learn, by name."""
+        used = set(self.policy_of.values())
+        return {n: p for n, p in self.experiment.policies.items() if isinstance(p, Encoder) and n in used}
+
+    @cached_property
+    def scripted(self) -> dict[AgentId, ScriptedPolicy]:
+        """Agents that decide by rule."""
+        return {
+            a: self._rule(a, p)
+            for a, n in self.policy_of.items()
+            if isinstance(p := self.experiment.policies[n], Scripted)
+        }
+
+    def _rule(self, agent: AgentId, policy: Scripted) -> ScriptedPolicy:
+        baselines = self.team.baselines if self.team else {}
+        if ":" in policy.use:
+            found: Any = attribute(policy.use)
+        elif policy.use in baselines and baselines[policy.use].policies is not None:
+            found = baselines[policy.use].policies
+        else:
+            playable = [n for n, b in baselines.items() if b.policies]
+            raise TeamError(
+                f"policy {policy.use!r} for {agent} is no playable baseline of the team: {', '.join(playable)}"
+            )
+        return found[agent] if isinstance(found, Mapping) else found
+
+    @cached_property
+    def learners(self) -> tuple[AgentId, ...]:
+        """Agents whose policy learns."""
+        return tuple(a for a in self.agents if a not in self.scripted)
+
+    def standardizer(self) -> "KeyedStandardizer | None":
+        """A fresh standardizer as the file asks for; None for raw rewards."""
+        asked = self.experiment.rewards.standardize
+        if asked.per == "none":
+            return None
+        keys = {
+            "agent": {a: a for a in self.agents},
+            "policy": self.policy_of,
+            "team": dict.fromkeys(self.agents, "team"),
+        }
+        return KeyedStandardizer(keys[asked.per], center=asked.center, clip=asked.clip)
+
+
+class KeyedStandardizer(RewardStandardizer):
+    """A standardizer asked by agent, whose statistics may be shared by several."""
+
+    def __init__(self, key_of: Mapping[AgentId, str], *, center: bool, clip: float) -> None:
+        super().__init__(center=center, clip=clip)
+        self.key_of = dict(key_of)
+
+    def update(self, key: str, rewards: Any) -> None:
+        """Count an agent's rewards in."""
+        super().update(self.key_of.get(key, key), rewards)
+
+    def transform(self, key: str, rewards: Any) -> Any:
+        """Standardize an agent's rewards."""
+        return super().transform(self.key_of.get(key, key), rewards)
+
+
+def attribute(reference: str) -> Any:
+    """What ``package.module:attribute`` names."""
+    module, _, name = reference.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def load_team(ref: TeamRef) -> Team:
+    """The team a file names: a Team value, or what its function returns for the arguments. Raises TeamError."""
+    assert ref.use is not None
+    found = attribute(ref.use)
+    team = found if isinstance(found, Team) else found(**ref.args)
+    if not isinstance(team, Team):
+        raise TeamError(f"{ref.use} gives {type(team).__name__}, not a Team")
+    return team
+
+
+def reward_term(use: str, args: Mapping[str, Any], own: Mapping[str, RewardTerm]) -> RewardTerm:
+    """A term by name (the team's own, then the library's) or by ``module:attribute``. Raises TeamError."""
+    known = {**TERMS, **own}
+    found: Any = attribute(use) if ":" in use else known.get(use)
+    if found is None:
+        raise TeamError(f"there is no reward term {use!r}: {', '.join(sorted(known))}")
+    term = found if isinstance(found, RewardTerm) else found(**args)
+    if not isinstance(term, RewardTerm):
+        raise TeamError(
+            f"reward term {use}: {type(term).__name__} is not a RewardTerm; make one with runtime.terms.term"
+        )
+    return term
+
+
+def _seats(roles: tuple[str, ...] | None, policy: str, agent: AgentId, wanted: str) -> bool:
+    if roles is None:
+        return policy == wanted
+    return any(fnmatch.fnmatchcase(agent, r) for r in roles)

@@ -1,0 +1,51 @@
+"""The kinds of values that an experiment file holds."""
+
+from typing import Annotated, Any, Literal, cast
+
+from pydantic import BeforeValidator, Field, PlainSerializer, Strict, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from runtime.records import Closed
+
+
+class Section(Closed, strict=True):
+    """A part of the file: frozen, refuses unknown keys, and takes a value of the wrong type for what it is."""
+
+
+def _pair(value: Any) -> Any:
+    return cast("Any", value) if isinstance(value, list | tuple) else (value, value)
+
+
+def _brief(value: tuple[float, float]) -> float | list[float]:
+    return value[0] if value[0] == value[1] else list(value)
+
+
+SCHEDULE_TITLE = "number, or [start, end]"
+"""What a schedule is called in the reference."""
+
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Rate = Annotated[Finite, Field(ge=0)]
+Schedule = Annotated[
+    tuple[Rate, Rate],
+    Strict(False),
+    BeforeValidator(_pair),
+    PlainSerializer(_brief),
+    WithJsonSchema({"title": SCHEDULE_TITLE}),
+]
+"""Where a value starts and ends; a single number in the file means both."""
+Share = Annotated[Finite, Field(ge=0, le=1)]
+Positive = Annotated[Finite, Field(gt=0)]
+Count = Annotated[int, Field(ge=1)]
+Port = Annotated[int, Field(ge=0, le=65535)]
+Args = dict[str, Any]
+"""Arguments for the user's own function."""
+Text = Annotated[str, Field(min_length=1)]
+
+
+def _gpus(value: object) -> object:
+    if value == "auto" or (type(value) is int and value >= 0):
+        return value
+    raise PydanticCustomError("gpus", "wants auto, or how many GPUs (0 for none)")
+
+
+Gpus = Annotated[int | Literal["auto"], BeforeValidator(_gpus), WithJsonSchema({"title": "auto, or a whole number"})]

@@ -1,0 +1,89 @@
+"""Sums over finished episodes, kept where they are played and fetched once an iteration."""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+from envs.session import Session
+from runtime.records import Decided, Record, Rewarded, ToolAnswered
+from runtime.types import AgentId
+
+KEPT_RETURNS = 4096
+"""Returns kept for a histogram and their standard deviation; more are counted, not kept."""
+
+
+@dataclass
+class Tally:
+    """What happened in some episodes of a team."""
+
+    episodes: int = 0
+    successes: int = 0
+    steps: int = 0
+    """Decisions, all agents together."""
+    cost_usd: float = 0.0
+    tokens: int = 0
+    """Tokens that language models read and wrote."""
+    missing: int = 0
+    """Episodes with a reward that is missing."""
+    returns: list[float] = field(default_factory=list[float])
+    """Team returns, in the reward terms' unit."""
+    calls: Counter[tuple[AgentId, str]] = field(default_factory=Counter[tuple[AgentId, str]])
+    """Calls by agent and tool."""
+    invalid: Counter[AgentId] = field(default_factory=Counter[AgentId])
+    terms: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    """Sum of each reward term."""
+    missing_terms: Counter[str] = field(default_factory=Counter[str])
+    """How often each term was missing, and the reason last seen in ``why``."""
+    why: dict[str, str] = field(default_factory=dict[str, str])
+    sample: Sequence[Record] = ()
+    """The records of one episode."""
+
+    def add(self, session: Session, team_return: float) -> None:
+        """Count a finished episode in."""
+        self.episodes += 1
+        self.successes += session.success
+        if math.isnan(team_return):
+            self.missing += 1
+        elif len(self.returns) < KEPT_RETURNS:
+            self.returns.append(team_return)
+        for record in session.records:
+            self._add_record(record)
+        if not self.sample:
+            self.sample = tuple(session.records)
+
+    def _add_record(self, record: Record) -> None:
+        if isinstance(record, Decided):
+            self.steps += 1
+            self.calls[record.agent, record.call.tool] += 1
+        elif isinstance(record, ToolAnswered):
+            self.cost_usd += record.cost_usd
+            self.invalid[record.agent] += not record.ok
+        elif isinstance(record, Rewarded):
+            if record.value is None:
+                self.missing_terms[record.term] += 1
+                self.why[record.term] = record.missing
+            else:
+                self.terms[record.term] += record.value
+
+    @classmethod
+    def total(cls, tallies: Iterable["Tally"]) -> Self:
+        """The sum of several."""
+        out = cls()
+        for t in tallies:
+            out.episodes += t.episodes
+            out.successes += t.successes
+            out.steps += t.steps
+            out.cost_usd += t.cost_usd
+            out.tokens += t.tokens
+            out.missing += t.missing
+            out.returns += t.returns
+            out.calls.update(t.calls)
+            out.invalid.update(t.invalid)
+            out.missing_terms.update(t.missing_terms)
+            out.why.update(t.why)
+            for name, value in t.terms.items():
+                out.terms[name] += value
+            out.sample = out.sample or t.sample
+        return out

@@ -1,0 +1,63 @@
+"""What all tests share: one thread a process, a quiet local Ray, and waiting without sleeping."""
+
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator
+from threading import Event
+from typing import Protocol
+
+import pytest
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+os.environ["RAY_DEDUP_LOGS"] = "0"
+os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
+
+WAIT_S = 30.0
+"""How long anything local may take (s): far more than it needs, on a machine that is busy with something else."""
+POLL_S = 0.01
+"""Pause between two looks (s): short beside everything that is waited for."""
+
+
+class WaitUntil(Protocol):
+    """``wait_until(condition, "what for")``: returns once it holds, and fails naming what did not come."""
+
+    def __call__(self, condition: Callable[[], object], what: str, within_s: float = WAIT_S) -> None:
+        """Look again and again, for at most that many seconds."""
+        ...
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give all tests with a Ray of their own to one worker: two Rays on two cores wait for each other."""
+    for item in items:
+        if "ray_local" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("ray"))
+
+
+@pytest.fixture(scope="module")
+def ray_local() -> Iterator[None]:
+    """A Ray of this module's own with two CPUs, shut down whatever happens."""
+    import ray
+
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+@pytest.fixture
+def wait_until() -> WaitUntil:
+    """Wait for something that another thread or process brings about."""
+
+    def wait(condition: Callable[[], object], what: str, within_s: float = WAIT_S) -> None:
+        deadline = time.monotonic() + within_s
+        pause = Event()
+        while not condition():
+            if time.monotonic() > deadline:
+                pytest.fail(f"waited {within_s:g} s for {what}")
+            pause.wait(POLL_S)
+
+    return wait

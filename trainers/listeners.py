@@ -1,0 +1,70 @@
+"""Who is told of each iteration: the metrics file and sampled episodes first, then what only shows."""
+
+from collections.abc import Mapping
+
+from envs.tally import Tally
+from telemetry.metrics_file import MetricsFile
+from telemetry.progress import Progress
+from telemetry.records_file import RecordsDir
+from telemetry.scalars import IterationReport
+from telemetry.tensorboard import TensorBoardLog
+from trainers.checkpoints import TrainerState
+
+SAMPLE_EVERY = 5
+"""Iterations between episodes that are kept."""
+
+
+class MetricsLines:
+    """metrics.jsonl."""
+
+    def __init__(self, file: MetricsFile) -> None:
+        self.file = file
+
+    def show(self, report: IterationReport, tally: Tally) -> None:
+        """Write the iteration."""
+        self.file.append(report)
+
+    def back_to(self, state: TrainerState) -> None:
+        """Forget what came after a checkpoint."""
+        self.file.truncate_after(state.iteration)
+
+
+class EpisodeSamples:
+    """records/: one training episode every few iterations."""
+
+    def __init__(self, directory: RecordsDir) -> None:
+        self.directory = directory
+
+    def show(self, report: IterationReport, tally: Tally) -> None:
+        """Keep the iteration's sampled episode, if it is one of those."""
+        if tally.sample and report.iteration % SAMPLE_EVERY == 1:
+            self.directory.write(report.iteration * 1000, list(tally.sample))
+
+
+class Panel:
+    """TensorBoard."""
+
+    def __init__(self, log: TensorBoardLog) -> None:
+        self.log = log
+
+    def show(self, report: IterationReport, tally: Tally) -> None:
+        """Add the iteration's curves, histograms and sampled episode."""
+        self.log.show(report)
+        self.log.histograms({"returns": tally.returns})
+        if tally.sample and report.iteration % SAMPLE_EVERY == 1:
+            self.log.episode("sample", list(tally.sample))
+
+    def finish(self, settings: Mapping[str, float | str | bool], score: float | None) -> None:
+        """Write the settings beside the final score."""
+        self.log.close(settings, score)
+
+
+class OnScreen:
+    """The terminal."""
+
+    def __init__(self, display: Progress) -> None:
+        self.display = display
+
+    def show(self, report: IterationReport, tally: Tally) -> None:
+        """Show the iteration."""
+        self.display.show(report)

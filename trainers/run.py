@@ -1,0 +1,145 @@
+"""``python -m trainers.run EXPERIMENT.yaml``: from a file to a trained, evaluated, exported team.
+
+Nothing heavy is imported until the file has been accepted: refusals and ``--help`` answer at once.
+"""
+
+import argparse
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from assembly.problems import Refused
+from runtime.errors import RepertoryError
+
+DONE, FAULT, REFUSED, UNAVAILABLE, GATE, AUDIT, COLLAPSED, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
+"""Exit codes."""
+
+ORIGIN = "origin.txt"
+"""In the run directory: the folder of the experiment file, where the user's modules may lie."""
+EXPERIMENT = "experiment.yaml"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    asked = _parser().parse_args(argv)
+    try:
+        return _command(asked)
+    except Refused as refused:
+        print(refused, file=sys.stderr)
+        return REFUSED
+    except KeyboardInterrupt:
+        print("interrupted before the first checkpoint: nothing to resume", file=sys.stderr)
+        return INTERRUPTED
+    except ModuleNotFoundError as error:
+        print(f"{error}", file=sys.stderr)
+        return UNAVAILABLE
+    except RepertoryError as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return FAULT
+    except Exception:  # noqa: BLE001 - the command's last word
+        traceback.print_exc()
+        print("this is a fault of ours, or of the team's code: the last lines above say where", file=sys.stderr)
+        return FAULT
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m trainers.run", description="Train the team of an experiment file, evaluate it and export it."
+    )
+    parser.add_argument("experiment", nargs="?", type=Path, metavar="EXPERIMENT.yaml")
+    parser.add_argument("--check", action="store_true", help="do everything up to training, then stop")
+    parser.add_argument("--resume", type=Path, metavar="RUN_DIR", help="go on from a run's last checkpoint")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        dest="overrides",
+        help="override a key, e.g. ppo.lr=3e-4",
+    )
+    parser.add_argument("--out", type=Path, default=Path("runs"), metavar="DIR", help="where run directories go (runs)")
+    return parser
+
+
+def _command(asked: argparse.Namespace) -> int:
+    if asked.resume is None and asked.experiment is None:
+        print("give an experiment file, or --resume RUN_DIR; see --help", file=sys.stderr)
+        return REFUSED
+    resumed: Path | None = asked.resume
+    if resumed is not None and not (resumed / EXPERIMENT).is_file():
+        print(f"{resumed} is not a run directory: it has no {EXPERIMENT}", file=sys.stderr)
+        return REFUSED
+    file = asked.experiment or (resumed / EXPERIMENT if resumed else Path())
+    folder = Path((resumed / ORIGIN).read_text().strip()) if resumed else file.resolve().parent
+    return _accepted(asked, file, folder)
+
+
+def _accepted(asked: argparse.Namespace, file: Path, folder: Path) -> int:
+    from assembly.team_check import Known, accept
+    from rewards.terms import TERMS
+
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))
+    accepted = accept(file, asked.overrides, Known(TERMS))
+    _quiet()
+    from assembly.build import Build
+    from trainers.session import check, train
+
+    build = Build(accepted.experiment, folder)
+    if asked.check:
+        return check(build)
+    directory: Path = asked.resume or _new_directory(asked.out, accepted.experiment.name)
+    if asked.resume is None:
+        from assembly.loading import resolved
+
+        directory.mkdir(parents=True)
+        (directory / EXPERIMENT).write_text(resolved(accepted.experiment))
+        (directory / ORIGIN).write_text(f"{folder}\n")
+    return train(build, directory, Interrupt())
+
+
+def _new_directory(out: Path, name: str) -> Path:
+    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    for n in range(1000):
+        directory = out / name / (stamp if n == 0 else f"{stamp}-{n}")
+        if not directory.exists():
+            return directory
+    raise RepertoryError(f"{out / name} already has a thousand runs of {stamp}")
+
+
+def _quiet() -> None:
+    """Keep Ray's and torch's start-up talk off the terminal, and tiny networks on one thread."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    os.environ.setdefault("RAY_DISABLE_IMPORT_WARNING", "1")
+    os.environ.setdefault("PYTHONWARNINGS", "ignore::DeprecationWarning")
+
+
+class Interrupt:
+    """Ctrl-C, and SIGTERM: asked after each iteration. A second Ctrl-C stops at once."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        for each in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(each, self._ask)
+
+    def _ask(self, number: int, frame: Any) -> None:
+        if self.asked:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            raise KeyboardInterrupt
+        self.asked = True
+        print("\nstopping after this iteration, with a checkpoint (again: stop at once)", file=sys.stderr)
+
+    def __call__(self) -> bool:
+        """Whether the user wants to stop."""
+        return self.asked
+
+
+if __name__ == "__main__":
+    sys.exit(main())
