@@ -103,7 +103,7 @@ class Contract:
         return _message(first), "$" + "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in first.instance_path)
 
     def coerce(self, value: Json) -> Json:
-        """The value with texts turned into the numbers and truth values that the schema asks for, where they say one."""
+        """The value with texts read as the numbers and truth values that the schema asks for, where they say one."""
         return _coerced(value, self.schema, self.schema)
 
 
@@ -166,7 +166,7 @@ def _number(text: str, kind: object) -> Json:
 
 
 def parse_call(text: str) -> ToolCall | Fault:
-    """Read a tool call as a language model writes it: ``{"tool": NAME, "args": {…}}``; what cannot be read is a fault."""
+    """Read a call as a language model writes it, ``{"tool": NAME, "args": {…}}``; what cannot be read is a fault."""
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:

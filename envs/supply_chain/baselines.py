@@ -8,7 +8,7 @@ from typing import Literal
 
 from envs.supply_chain.expert import Checklist
 from envs.supply_chain.hearsay import hearsay_for
-from envs.supply_chain.optimum import ask_nothing, best_remedy, plan_for, random_play
+from envs.supply_chain.optimum import ask_nothing, best_remedy, plan_for, random_play, solvable
 from envs.supply_chain.sheets import Sheet
 from envs.supply_chain.world import finding_in
 from envs.supply_chain.world_file import RESOLVE, WorldFile
@@ -81,18 +81,23 @@ def baselines_of(file: WorldFile, sheets: Mapping[str, Sheet], handoff: Handoff)
     """The baselines by name, each with what it earns exactly where that is known.
 
     ``optimal`` is always that of lossless notes: where only a verdict travels it is out of reach, and cannot be played.
+    A world too large for exact computation has no ``optimal``.
     """
-    reader = Reader(file, sheets)
     notes = handoff == "notes"
-    made = partial(_played, reader, handoff)
-    return {
+    made = partial(_played, Reader(file, sheets), handoff)
+    found = {
         "random": Baseline(exact=lambda: random_play(file, 1 if notes else len(file.causes))),
         "ask_nothing": Baseline(policies=made(lambda: _ask_nothing(file)), exact=lambda: ask_nothing(file)),
-        "ask_everything": Baseline(
-            policies=made(lambda: _ask_everything(file, notes)),
-            exact=lambda: plan_for(file).ask_everything if notes else hearsay_for(file).value,
-        ),
         "expert": Baseline(policies=made(lambda: _expert(file))),
+    }
+    everything = made(lambda: _ask_everything(file, notes))
+    if not solvable(file):
+        return {**found, "ask_everything": Baseline(policies=everything)} if notes else found
+    return {
+        **found,
+        "ask_everything": Baseline(
+            policies=everything, exact=lambda: plan_for(file).ask_everything if notes else hearsay_for(file).value
+        ),
         "optimal": Baseline(
             policies=made(lambda: _optimal(file)) if notes else None, exact=lambda: plan_for(file).value
         ),

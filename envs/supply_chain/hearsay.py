@@ -6,9 +6,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.supply_chain.optimum import MAX_STATES, spent_on_everything, weigh
+from envs.supply_chain.optimum import spent_on_everything, weigh
 from envs.supply_chain.world_file import WorldFile
-from runtime.errors import TeamError
 
 Floats = NDArray[np.float64]
 
@@ -33,10 +32,6 @@ class Hearsay:
         found_fc = np.ones((1, len(self.file.causes)))
         for name in self.file.owned(agent):
             chance_fc = np.array([self.file.tools[name].likelihood[c] for c in self.file.causes]).T
-            if len(found_fc) * len(chance_fc) * len(self.file.causes) > MAX_STATES:
-                raise TeamError(
-                    f"world {self.file.name}: {agent} can find too much to compute what asking it all is worth"
-                )
             found_fc = (found_fc[:, None, :] * chance_fc[None]).reshape(-1, len(self.file.causes))
         return found_fc
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -144,7 +145,8 @@ def test_truth_values_and_numpy_numbers_are_numbers() -> None:
     """What float() takes is taken."""
     import numpy as np
 
-    for value in (True, np.float32(1), np.int64(1)):
+    values: list[Any] = [True, np.float32(1), np.int64(1)]
+    for value in values:
         session = opened()
         assert paid(session, Mix([Weighted(one(lambda _v, x=value: x, name="t"))]), "nurse", 0).team == 1
 

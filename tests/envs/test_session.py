@@ -1,8 +1,10 @@
 """One run of a team: who acts, what is seen, what an action does."""
 
+import dataclasses
+
 import pytest
 
-from envs.session import Sampled
+from envs.session import Sampled, Session
 from runtime.records import (
     Decided,
     EpisodeEnded,
@@ -13,7 +15,7 @@ from runtime.records import (
     ToolCalled,
 )
 from runtime.tools import tool
-from runtime.types import HAND_BACK, HAND_OVER, PASS_TURN, Pipeline
+from runtime.types import HAND_BACK, HAND_OVER, PASS_TURN, Pipeline, Role, Simultaneous
 from tests.envs.toys import (
     DOCTOR,
     NURSE,
@@ -223,9 +225,7 @@ def look_at(world: Clinic) -> str:
     return "pale"
 
 
-def with_tools(*names: str):
-    import dataclasses
-
+def with_tools(*names: str) -> Role:
     return dataclasses.replace(DOCTOR, tools=names)
 
 
@@ -244,7 +244,7 @@ def test_simultaneous_decisions_are_taken_on_what_was_seen_before_the_round() ->
 
 def test_a_call_that_ends_stops_a_simultaneous_round() -> None:
     """Who acts after the end does not act."""
-    session = opened(at_once(2, turns=at_once().turns.__class__(order=("doctor", "nurse"), rounds=2)))
+    session = opened(clinic(turns=Simultaneous(order=("doctor", "nurse"), rounds=2)))
     step = session.act_all({"doctor": call("treat", against="flu"), "nurse": 0})
     assert session.ended
     assert [r.agent for r in step if isinstance(r, Decided)] == ["doctor"]
@@ -278,8 +278,8 @@ def test_who_has_nothing_left_to_call_can_let_a_turn_pass() -> None:
     assert session.invalid.total() == 0
 
 
-def legal_index(session: object, agent: str) -> int:
-    return session.observe(agent).mask.index(True)  # type: ignore[attr-defined]
+def legal_index(session: Session, agent: str) -> int:
+    return session.observe(agent).mask.index(True)
 
 
 # -- what the world shows, and what tools answer

@@ -200,7 +200,8 @@ def test_a_flood_is_cut_and_says_so() -> None:
     ("hint", "raw", "coerced"),
     [
         (float, "25.3", 25.3), (int, " 7 ", 7), (bool, "True", True), (list[float], ["1", "2.5"], [1.0, 2.5]),
-        (dict[str, float], {"a": "1"}, {"a": 1.0}), (float | None, "3", 3.0), (str | float, "3", "3"), (float, "warm", "warm"),
+        (dict[str, float], {"a": "1"}, {"a": 1.0}), (float | None, "3", 3.0), (str | float, "3", "3"),
+        (float, "warm", "warm"),
         (list[dict[str, int]], [{"a": "1"}], [{"a": 1}]), (bool, "yes", "yes"),
     ],
 )  # fmt: skip

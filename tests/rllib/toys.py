@@ -289,11 +289,11 @@ def config(
             batch_mode="complete_episodes",
         )
         .learners(
+            learner_class=RepertoryLearner,
             add_default_connectors_to_learner_pipeline=False,
             learner_connector=lambda o, a: FragmentToBatch(o, a, gamma=0.99, lambda_=0.95, standardizer=standardizer),
         )
         .training(
-            learner_class=RepertoryLearner,
             train_batch_size=batch,
             minibatch_size=64,
             num_epochs=4,
@@ -332,6 +332,17 @@ class Company:
         self.learner = config.build_learner(spaces=self.runner.get_spaces())
         self.steps = 0
         self.returns: list[float] = []
+        self.sync()
+
+    def state(self) -> dict[str, Any]:
+        """All of it, as a checkpoint would hold it."""
+        return {"runner": self.runner.get_state(), "learner": self.learner.get_state(), "steps": self.steps}
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Go on from there."""
+        self.learner.set_state(state["learner"])
+        self.runner.set_state(state["runner"])
+        self.steps = state["steps"]
         self.sync()
 
     def sync(self) -> None:

@@ -1,6 +1,7 @@
 """The customer service team: retrieval, the law of the reply's room, and what messages give away."""
 
 from collections import Counter, defaultdict
+from typing import Any
 
 import numpy as np
 import pytest
@@ -53,11 +54,12 @@ def test_search_is_tf_idf() -> None:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     articles = list(library().articles.values())
-    vectorizer = TfidfVectorizer(stop_words="english")
-    matrix = vectorizer.fit_transform([f"{a.title}. {a.text}" for a in articles])
+    vectorizer: Any = TfidfVectorizer(stop_words="english")
+    matrix: Any = vectorizer.fit_transform([f"{a.title}. {a.text}" for a in articles])
     for k in range(50):
         message = Generated(TEAM, "train", 1)(k).visible["message"]
-        expected = (matrix @ vectorizer.transform([message]).T).toarray()[:, 0]
+        query: Any = vectorizer.transform([message])
+        expected = (matrix @ query.T).toarray()[:, 0]
         np.testing.assert_allclose(library().likeness(message), expected, atol=1e-12)
 
 

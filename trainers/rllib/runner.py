@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, cast
 
+import gymnasium as gym
 from ray.rllib.callbacks.utils import make_callback
 from ray.rllib.core import COMPONENT_RL_MODULE
 from ray.rllib.env.multi_agent_env_runner import MultiAgentEnvRunner
@@ -23,6 +24,8 @@ from trainers.rllib.refusals import Unsupported, adapters, mapped, refuse, refus
 from trainers.rllib.rollout import Opened, Quota, Rollout
 from trainers.rllib.slots import FEATURES, RUNNER, RunnerSettings, policy_hash
 
+RLLIB_ENV = "rllib-multi-agent-env-v0"
+"""The name under which RLlib's runner registers whatever environment it has."""
 EPISODES = "episodes"
 """Key of the runner's own state: which worker it is and how many episodes it has opened."""
 
@@ -45,6 +48,7 @@ class BatchedRunner(MultiAgentEnvRunner):
             self._rollout = self._new_rollout()
 
     def make_env(self) -> None:
+        gym.registry.pop(RLLIB_ENV, None)  # RLlib registers it again for every runner, and gymnasium warns each time
         super().make_env()
         if self._rollout is not None:
             self._rollout = self._new_rollout()

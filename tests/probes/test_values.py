@@ -1,0 +1,72 @@
+"""The critic on teams that can only wait: all there is to learn is what the future is worth."""
+
+import pytest
+
+from tests.probes.learning import Blind, NowOnly, Probe
+
+
+def test_a_constant_return_is_learnt_as_the_value() -> None:
+    """The critic says 8 where 8 is paid; one whose targets or gradients never reach it says something near 0."""
+    assert Probe("waiting", "last_pay").train(40).values("worker") == {"first": pytest.approx(8.0, abs=0.3)}
+
+
+def test_mutation_a_critic_without_a_loss_learns_no_value() -> None:
+    """The probe of the constant return can fail."""
+    broken = Probe("waiting", "last_pay", ppo={"vf_loss_coeff": 0.0}).train(40)
+    assert broken.values("worker")["first"] < 2.0
+
+
+def test_the_value_follows_the_observation() -> None:
+    """2 under a red light, -1 under a blue one; a batch whose rows lost their own observations says 0.5 for both."""
+    values = Probe("weather", "sunny").train(50).values("worker", by="light")
+    assert values == {"red": pytest.approx(2.0, abs=0.3), "blue": pytest.approx(-1.0, abs=0.3)}
+
+
+def test_mutation_a_blind_critic_says_the_same_under_every_light() -> None:
+    """The probe of the observation can fail."""
+    values = Probe("weather", "sunny", sight=Blind()).train(50).values("worker", by="light")
+    assert values["red"] == values["blue"] == pytest.approx(0.5, abs=0.5)
+
+
+def test_a_pay_in_k_turns_is_worth_gamma_to_the_k_of_it() -> None:
+    """8 in three turns at γ = 0.5 is 1 now; an advantage or target that is off by one turn says 0.5 or 2."""
+    values = Probe("waiting", "last_pay", rounds=4, ppo={"gamma": 0.5}).train(80).values("worker")
+    wanted = {"first": 1.0, "second": 2.0, "third": 4.0, "fourth": 8.0}
+    assert values == {seen: pytest.approx(v, abs=0.3) for seen, v in wanted.items()}
+
+
+def test_without_discount_a_pay_is_worth_the_same_at_every_turn() -> None:
+    """And the discount is what made the difference."""
+    values = Probe("waiting", "last_pay", rounds=4).train(60).values("worker")
+    assert values == dict.fromkeys(("first", "second", "third", "fourth"), pytest.approx(8.0, abs=0.3))
+
+
+def test_gamma_counts_an_agents_own_turns() -> None:
+    """Turns of others in between do not discount: else the values of two that take turns were 0.25, 1, 4 and the like."""
+    probe = Probe("two_waiting", "last_pay", rounds=3, ppo={"gamma": 0.5}).train(80)
+    wanted = {"first": 2.0, "second": 4.0, "third": 8.0}
+    for role in ("one", "two"):
+        assert probe.values(role) == {seen: pytest.approx(v, abs=0.3) for seen, v in wanted.items()}
+
+
+ENDLESS = {"clock": False, "rounds": 99}
+"""A team whose agent cannot tell when it is, and that goes on."""
+
+
+def test_a_cut_episode_is_bootstrapped() -> None:
+    """1 a step at γ = 0.5 for ever is worth 2, though only two steps are seen: a cut that counts as an end says 1.25."""
+    probe = Probe("waiting", "steady", sight=NowOnly(), ppo={"gamma": 0.5}, max_turns=2, **ENDLESS).train(80)
+    assert probe.values("worker") == {"": pytest.approx(2.0, abs=0.15)}
+
+
+def test_mutation_an_episode_that_ends_is_not_bootstrapped() -> None:
+    """The same two steps, but over: 1.5 and 1, which look the same to this critic."""
+    probe = Probe("waiting", "steady", sight=NowOnly(), ppo={"gamma": 0.5}, rounds=2, clock=False).train(80)
+    assert probe.values("worker") == {"": pytest.approx(1.25, abs=0.15)}
+
+
+def test_a_fragment_that_cuts_an_episode_is_bootstrapped_too() -> None:
+    """``truncate_episodes``: a fragment's end is no end of the episode."""
+    ppo = {"gamma": 0.5, "batch_mode": "truncate_episodes", "rollout_fragment_length": 4}
+    probe = Probe("waiting", "steady", sight=NowOnly(), ppo=ppo, **{**ENDLESS, "max_turns": 50}).train(80)
+    assert probe.values("worker") == {"": pytest.approx(2.0, abs=0.15)}
