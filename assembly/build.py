@@ -43,6 +43,14 @@ class Build:
         refs = self.experiment.rewards.terms
         return Mix([Weighted(reward_term(r.use, r.args, own), r.weight) for r in refs])
 
+    @property
+    def exact_holds(self) -> bool:
+        """Whether the run is the one that the team's exact baselines were computed for: its own cases, pay and players."""
+        if self.team is None or self.scripted or not isinstance(self.source("eval"), Generated):
+            return False
+        asked = {w.term.name for w in self.judge.terms}
+        return asked == (self.team.exact_for or set(self.team.terms)) and all(w.weight == 1.0 for w in self.judge.terms)
+
     def source(self, split: str) -> Source:
         """The scenarios of a split, ``train`` or ``eval``. Raises TeamError for a PettingZoo environment."""
         if self.team is None:
@@ -106,6 +114,8 @@ class Build:
         wanted = (self.team.role(agent).policy or agent) if self.team else agent
         policies = self.experiment.policies
         found = [n for n, p in policies.items() if _seats(p.roles, n, agent, wanted)]
+        if len(found) == 1 and self.team and not self.team.role(agent).learns and isinstance(policies[found[0]], Encoder):
+            raise TeamError(f"role {agent} does not learn (learns=False): give it a policy of kind scripted")
         if len(found) != 1:
             have = f"policies {', '.join(found)} all claim it" if found else "no policy decides for it"
             raise TeamError(f"role {agent}: {have}")

@@ -131,6 +131,28 @@ def no_idle_knob(x: Experiment) -> Iterator[Broken]:
             yield Broken(f"policies.{name}.feature_size", message, (f"policies.{name}.features",))
 
 
+def sights(x: Experiment) -> Iterator[Broken]:
+    """Text is read as text, arrays as arrays."""
+    for name, policy in x.policies.items():
+        if policy.kind != "encoder" or policy.features == "auto":
+            continue
+        key = f"policies.{name}.features"
+        if x.team.pettingzoo and policy.features != "flat":
+            yield Broken(key, f"{policy.features} reads text, and this environment shows arrays; drop it", ("team",))
+        if x.team.use and policy.features == "flat":
+            yield Broken(key, "flat reads arrays, and a team shows text; choose tfidf, hashing or minilm", ("team",))
+
+
+def not_yet(x: Experiment) -> Iterator[Broken]:
+    """A key that nothing in this version reads is not taken silently."""
+    if x.redis != "embedded":
+        yield Broken("redis", "has no effect yet: this version trains without an event bus; leave it out")
+    for key in sorted(_changed(x.telemetry) & {"port", "otlp"}):
+        yield Broken(f"telemetry.{key}", "has no effect yet: this version serves no metrics; leave it out")
+    if x.resources.learners > 1:
+        yield Broken("resources.learners", f"{x.resources.learners}: at most 1, reward statistics are kept in one place")
+
+
 def sizes(x: Experiment) -> Iterator[Broken]:
     """Batches hold their parts."""
     ppo = x.ppo
@@ -180,6 +202,6 @@ def _changed(section: BaseModel) -> set[str]:
 
 
 RULES: tuple[Rule, ...] = (
-    one_team, held_out, scenario_keys, seats, pay, no_idle_knob, sizes, schedules, an_end, somebody_learns,
+    one_team, held_out, scenario_keys, seats, pay, no_idle_knob, sights, not_yet, sizes, schedules, an_end, somebody_learns,
 )  # fmt: skip
 """All of them, in the order of their messages."""

@@ -75,9 +75,9 @@ class Encoder(_Seated):
     kind: Literal["encoder"] = "encoder"
     """Kind of policy: it learns."""
     features: Literal["auto", "hashing", "tfidf", "minilm", "flat"] = "auto"
-    """How an observation becomes numbers; `auto`: hashing for text, flat for arrays."""
+    """How an observation becomes numbers; `auto`: tfidf (words that random play showed) for text, flat for arrays."""
     feature_size: Count = 512
-    """How many features text becomes; `minilm` and `flat` have a size of their own."""
+    """How many features text becomes (`tfidf`: at most); `minilm` and `flat` have a size of their own."""
     hidden: Annotated[tuple[Count, ...], Strict(False)] = (64, 64)
     """Units in each hidden layer."""
     activation: Literal["tanh", "relu"] = "tanh"

@@ -14,6 +14,8 @@ Floats = NDArray[np.float32]
 
 RAREST = 0.003
 """Share of the fitted texts below which a token is taken for noise, such as an id."""
+REMEMBERED_LINES = 4_096
+"""Lines whose columns are remembered, until the memory is emptied: those of the open episodes, a few times over."""
 
 
 class TextFeatures(Protocol):
@@ -56,7 +58,7 @@ class _Lines:
         return out
 
     def _remember(self, line: str) -> tuple[NDArray[np.intp], Floats]:
-        if len(self._known) >= 100_000:
+        if len(self._known) >= REMEMBERED_LINES:
             self._known.clear()
         found = self._known[line] = self.columns(line)
         return found
@@ -85,12 +87,14 @@ class TfidfFeatures(_Lines):
             texts: observations of varied play.
             limit: the most columns; the most frequent tokens have precedence.
         """
+        if len(texts) < 2:
+            return cls({}, [])
         counter = TfidfVectorizer(
             analyzer=tokens,
             binary=True,
             norm=None,
-            min_df=min(RAREST, 1.0),
-            max_df=max(1, len(texts) - 1),
+            min_df=RAREST,
+            max_df=len(texts) - 1,
             dtype=np.float32,
         )
         try:

@@ -1,5 +1,6 @@
 """Words of an observation: the tokens that text features count."""
 
+import math
 import re
 from functools import lru_cache
 
@@ -10,9 +11,10 @@ _WORD = re.compile(r"[^\W\d_]+(?:[_'-][^\W\d_]+)*")
 _NAME = re.compile(r"[\w.-]+")
 _AUTHOR = re.compile(r"^\[[^\]]*\] ")
 _BARE = re.compile(r'"((?:[^"\\]|\\.){1,400})"')
+_NUMBER = re.compile(r"(?<![\w.-])-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w.-])")
 
-CACHED_LINES = 200_000
-"""Lines whose tokens are remembered: tool answers repeat, and one line costs about 20 µs."""
+CACHED_LINES = 4_096
+"""Lines whose tokens are remembered: those of the open episodes come back at every turn; older ones hardly ever do."""
 
 
 @lru_cache(maxsize=CACHED_LINES)
@@ -21,7 +23,8 @@ def line_tokens(line: str) -> tuple[str, ...]:
 
     A line begins with what it comes from (a tool's name, ``case``, ``world``, ``error``), which scopes its tokens. JSON
     fields give ``scope.key=value``: texts of up to three words as they are, longer ones by their words, numbers by sign
-    and magnitude (two steps a decade). Tokens with digits, such as ids and dates, are left out: they say nothing in general.
+    and magnitude (two steps a decade). A value that is no object gives ``scope=value``. Tokens with digits, such as ids
+    and dates, are left out: they say nothing in general.
     """
     line = _AUTHOR.sub("", line)
     head = _NAME.match(line)
@@ -36,10 +39,18 @@ def line_tokens(line: str) -> tuple[str, ...]:
             found[f"{name}={word}"] = None
         else:
             _add_text(found, name, text)
-    if "{" not in rest:
-        for text in _BARE.findall(rest) or [rest]:
-            _add_text(found, scope, text)
+    _add_bare(found, scope, rest[rest.rfind("}") + 1 :].strip(" []"))
     return tuple(found)
+
+
+def _add_bare(found: dict[str, None], scope: str, value: str) -> None:
+    """A text, a number, a word, or a list of them."""
+    texts = _BARE.findall(value)
+    numbers = [] if texts else _NUMBER.findall(value)
+    for number in numbers:
+        found[f"{scope}={_magnitude(float(number))}"] = None
+    for text in texts or ([value] if value and not numbers else []):
+        _add_text(found, scope, text)
 
 
 def _add_text(found: dict[str, None], name: str, text: str) -> None:
@@ -53,6 +64,8 @@ def _add_text(found: dict[str, None], name: str, text: str) -> None:
 def _magnitude(number: float) -> str:
     if number == 0:
         return "0"
+    if math.isinf(number):
+        return str(number)
     digits = f"{abs(number):.1e}"
     half = "high" if float(digits[:3]) >= 3.2 else "low"
     return f"{'-' if number < 0 else ''}1e{int(digits[4:])} {half}"

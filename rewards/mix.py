@@ -148,7 +148,7 @@ def _judged(weighted: Weighted, view: PastView) -> Rewarded:
 def _value(weighted: Weighted, view: PastView) -> tuple[float | None, str]:
     try:
         found = weighted.term.function(view)
-    except Exception as error:  # the user's term: whatever it raises makes the reward missing
+    except Exception as error:  # noqa: BLE001 - the user's term: whatever it raises makes the reward missing
         return None, f"{type(error).__name__}: {error}"
     if isinstance(found, bool) or not isinstance(found, int | float):
         try:

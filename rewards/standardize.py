@@ -43,7 +43,7 @@ class RewardStandardizer:
             scaler.partial_fit(values.reshape(-1, 1))
 
     def transform(self, key: str, rewards: Sequence[float] | Floats) -> Floats:
-        """``(N,)`` standardized rewards by the statistics known now; unchanged while the key has none, or no variance."""
+        """``(N,)`` standardized rewards by what is known now; as they are while the key passes through."""
         values = np.asarray(rewards, np.float64)
         if self.passes_through(key):
             return values.copy()
@@ -102,7 +102,8 @@ class RewardStandardizer:
         """Take over a state, forgetting what was counted. Raises ValueError if it was made with other settings."""
         if (state["center"], state["clip"]) != (self.center, self.clip):
             raise ValueError(
-                f"the saved standardizer has center={state['center']}, clip={state['clip']}; this one center={self.center}, clip={self.clip}"
+                f"the saved standardizer has center={state['center']}, clip={state['clip']}; "
+                f"this one center={self.center}, clip={self.clip}"
             )
         self._scalers = {}
         for key, s in state["keys"].items():

@@ -256,6 +256,8 @@ class Team:
     terms: Mapping[str, RewardTerm] = field(default_factory=dict[str, RewardTerm])
     """The team's own reward terms, by the names an experiment file uses."""
     baselines: Mapping[str, Baseline] = field(default_factory=dict[str, Baseline])
+    exact_for: frozenset[str] = frozenset()
+    """The reward terms, each at weight 1, for which baselines' exact returns hold; empty: exactly the team's own."""
     repeats: bool = True
     """A role may make the same call again in an episode."""
     max_turns: int = 64

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from telemetry.figures import NONE, beside_baselines, duration, interval, number, plain_line
-from telemetry.scalars import EvaluationReport, IterationReport, RunResult, largest_kl, mean_entropy
+from telemetry.scalars import AgentEvaluation, EvaluationReport, IterationReport, RunResult, largest_kl, mean_entropy
 from telemetry.views import View
 
 LOG = logging.getLogger(__name__)
@@ -155,6 +155,9 @@ def _closing_rows(result: RunResult, evaluation: EvaluationReport | None) -> lis
     trained = f"{result.iterations} iterations, {result.env_steps:,} steps, {duration(result.seconds)}"
     rows = [("score", number(result.score, ".3f")), *_evaluated(evaluation)]
     rows += [(f"baseline {name}", number(value)) for name, value in result.baselines.items()]
+    rows += [
+        (f"swap {pair}", f"{number(value)} when the two exchange policies") for pair, value in result.role_swaps.items()
+    ]
     return [*rows, ("trained", trained), ("version", result.version or NONE)]
 
 
@@ -166,7 +169,13 @@ def _evaluated(evaluation: EvaluationReport | None) -> list[tuple[str, str]]:
         ("success", number(evaluation.success_rate, ".1%")),
         ("per episode", f"{number(evaluation.tool_calls)} tool calls, {number(evaluation.cost_usd)} USD"),
         ("episodes", f"{evaluation.episodes:,} held out"),
+        *((f"agent {name}", _agent_evaluated(agent)) for name, agent in evaluation.agents.items()),
     ]
+
+
+def _agent_evaluated(agent: AgentEvaluation) -> str:
+    calls = f"{number(agent.tool_calls)} tool calls, {number(agent.invalid_calls)} invalid"
+    return f"{number(agent.return_mean)}  {calls}"
 
 
 def _team(report: IterationReport) -> Text:

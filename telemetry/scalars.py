@@ -54,6 +54,18 @@ class PolicyReport:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class AgentEvaluation:
+    """One agent's part in an evaluation."""
+
+    return_mean: Figure = None
+    """Sum of the agent's raw rewards per episode, mean."""
+    tool_calls: Figure = None
+    """Per episode."""
+    invalid_calls: Figure = None
+    """Calls per episode that were malformed, unknown, ill-typed, illegal or over budget."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class EvaluationReport:
     """The team on held-out scenarios, beside the baselines."""
 
@@ -74,6 +86,8 @@ class EvaluationReport:
     """Each baseline's mean return."""
     baselines_ci95: Mapping[str, tuple[float, float]] = field(default_factory=dict[str, tuple[float, float]])
     """Intervals of those baselines that were played; an exact one has none."""
+    agents: Mapping[str, AgentEvaluation] = field(default_factory=dict[str, AgentEvaluation])
+    """Each agent's part."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -174,7 +188,7 @@ def _eval_curves(evaluation: Mapping[str, Any] | None) -> dict[str, Any]:
     low, high = evaluation["return_ci95"] or (None, None)
     kept = {key: evaluation[key] for key in ("episodes", "score", "success_rate", "tool_calls", "cost_usd")}
     interval = {"return": evaluation["return_mean"], "return_low": low, "return_high": high}
-    return {**interval, **kept, "baseline": evaluation["baselines"]}
+    return {**interval, **kept, "baseline": evaluation["baselines"], "agent": evaluation["agents"]}
 
 
 def _leaves(prefix: str, mapping: Mapping[str, Any]) -> Iterator[tuple[str, float]]:

@@ -1,6 +1,5 @@
 """The collapse alarm: says by name when a run has stopped learning, diverged, or learned to do nothing."""
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -8,10 +7,9 @@ import numpy as np
 
 from assembly.experiment import Collapse
 from envs.tally import Tally
-from runtime.types import HAND_BACK, HAND_OVER, PASS_TURN, AgentId, Team
+from runtime.types import AgentId, Team
 from telemetry.scalars import IterationReport
 
-NO_TOOL = (HAND_OVER, HAND_BACK, PASS_TURN, "")
 IDLE_SHARE = 0.01
 """An agent whose tool calls are below this share of its decisions asks nothing any more."""
 IDLE_ENTROPY = 0.05
@@ -45,30 +43,20 @@ class Alarm:
 
     settings: Collapse
     expected: Expected
-    streaks: Counter[str] = field(default_factory=Counter[str])
-    first: dict[str, int] = field(default_factory=dict[str, int])
-    """The iteration in which each running streak began."""
+    since: dict[str, int] = field(default_factory=dict[str, int])
+    """What is out of bounds now, and the iteration in which that began."""
 
     def look(self, report: IterationReport, tally: Tally) -> str | None:
         """Why the run should stop, or None."""
         reasons = self._reasons(report, tally)
-        for known in list(self.streaks):
-            if known not in reasons:
-                del self.streaks[known], self.first[known]
-        for name in reasons:
-            self.streaks[name] += 1
-            self.first.setdefault(name, report.iteration)
-        due = [n for n in reasons if self.streaks[n] >= self.settings.patience]
-        return "; ".join(f"{reasons[n]} for {self.streaks[n]} iterations" for n in due) or None
+        self.since = {name: self.since.get(name, report.iteration) for name in reasons}
+        held = {name: report.iteration - began + 1 for name, began in self.since.items()}
+        due = [n for n in reasons if held[n] >= self.settings.patience]
+        return "; ".join(f"{reasons[n]} for {held[n]} iterations" for n in due) or None
 
     def began(self) -> int | None:
-        """The iteration in which the oldest running streak began."""
-        return min(self.first.values(), default=None)
-
-    def forget(self) -> None:
-        """Start anew, after a rollback."""
-        self.streaks.clear()
-        self.first.clear()
+        """The iteration in which the oldest of the present troubles began."""
+        return min(self.since.values(), default=None)
 
     def _reasons(self, report: IterationReport, tally: Tally) -> dict[str, str]:
         found: dict[str, str] = {}

@@ -3,8 +3,8 @@
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,8 @@ class TrainerState:
     missing: int = 0
     """Episodes with a missing reward."""
     episodes: int = 0
+    trouble: Mapping[str, int] = field(default_factory=dict[str, int])
+    """What the collapse alarm watches grow worse, and the iteration in which it began."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ class Checkpoints:
         self.directory, self.keep = directory, keep
 
     def save(self, state: TrainerState, write: Callable[[Path], Any]) -> Checkpoint:
-        """Write a checkpoint: ``write`` is given the directory for the algorithm. An interrupted one leaves no trace."""
+        """Write a checkpoint; ``write`` is given the directory for the algorithm. Cut short, it leaves no trace."""
         self.directory.mkdir(parents=True, exist_ok=True)
         target = self.directory / f"{state.iteration:06d}"
         unfinished = self.directory / f".{state.iteration:06d}.{os.getpid()}"
@@ -80,7 +82,7 @@ class Checkpoints:
         for checkpoint in every[: -self.keep]:
             if checkpoint.state.iteration != best:
                 shutil.rmtree(checkpoint.path)
-        for unfinished in self.directory.glob(".*"):
+        for unfinished in self.directory.glob(".[0-9]*"):
             shutil.rmtree(unfinished, ignore_errors=True)
 
     def __iter__(self) -> Iterator[Checkpoint]:
@@ -88,19 +90,19 @@ class Checkpoints:
         for path in sorted(self.directory.glob("[0-9]*")):
             yield Checkpoint(path, _state(path))
 
-    def last(self) -> Checkpoint:
-        """The newest. Raises NoCheckpoint if there is none."""
+    def last(self) -> Checkpoint | None:
+        """The newest; None where there is none yet. Raises NoCheckpoint if one cannot be read."""
         found = list(self)
-        if not found:
-            raise NoCheckpoint(f"{self.directory} holds no complete checkpoint")
-        return found[-1]
+        return found[-1] if found else None
 
-    def at(self, iteration: int) -> Checkpoint:
-        """The one of that iteration. Raises NoCheckpoint if it is gone."""
-        path = self.directory / f"{iteration:06d}"
-        if not path.is_dir():
-            raise NoCheckpoint(f"{path} is not there")
-        return Checkpoint(path, _state(path))
+    def back_to(self, good: Checkpoint, state: TrainerState) -> None:
+        """Forget every checkpoint after a good one, and let that one remember how the run came back to it."""
+        for checkpoint in self:
+            if checkpoint.state.iteration > good.state.iteration:
+                shutil.rmtree(checkpoint.path)
+        unfinished = good.path / f".{STATE}"
+        unfinished.write_text(json.dumps(asdict(state), indent=1))
+        unfinished.replace(good.path / STATE)
 
 
 def _state(path: Path) -> TrainerState:

@@ -48,7 +48,7 @@ def _agent(build: Build, agent: AgentId, given: Iterated) -> AgentReport:
         entropy=_number(figures, "entropy"),
         kl=_number(figures, "approx_kl"),
         clip_fraction=_number(figures, "clip_fraction"),
-        explained_variance=_number(figures, "explained_variance"),
+        explained_variance=_number(figures, "vf_explained_var"),
         grad_norm=_number(figures, "gradient_norm"),
         tool_mix={tool or "malformed": n / decisions for tool, n in sorted(calls.items())},
         invalid_calls=tally.invalid[agent],

@@ -10,17 +10,15 @@ from assembly.build import Build
 from envs.tally import Tally
 from telemetry.scalars import EvaluationReport, IterationReport
 from trainers.alarm import Alarm, expected
-from trainers.checkpoints import Checkpoint, Checkpoints, NoCheckpoint, TrainerState
+from trainers.checkpoints import Checkpoint, Checkpoints, TrainerState
 from trainers.evaluate import evaluation, try_out
 from trainers.figures import iteration_report
+from trainers.missing import surely, told
 from trainers.prepare import Prepared
 from trainers.rllib.algorithm import seats as seats_of
 from trainers.rllib.chance import NonFinite
 from trainers.rllib.engine import Engine, TrainingFault
 from trainers.rllib.learner import NothingToLearn
-
-EARLY_EPISODES = 1000
-"""Episodes before the share of missing rewards is judged: below, one missing reward weighs too much."""
 
 
 class Listener(Protocol):
@@ -65,9 +63,13 @@ class Loop:
         self.build, self.prepared, self.checkpoints = build, prepared, checkpoints
         self.listeners, self.interrupted, self.say = list(listeners), interrupted, say
         self.experiment = build.experiment
-        self.state = TrainerState()
+        self.state = TrainerState(cost_usd=prepared.cost_usd)
         self.alarm = Alarm(self.experiment.collapse, expected(build.team, build.learners, prepared.compared.returns))
+        self.evaluated: EvaluationReport | None = None
+        """The last evaluation of this process."""
         self.engine = self._engine(1.0)
+        self.why: dict[str, str] = {}
+        """Why rewards were missing, by term."""
         self._started, self._before = time.monotonic(), 0.0
 
     def _engine(self, lr_scale: float) -> Engine:
@@ -80,7 +82,8 @@ class Loop:
             self.engine.close()
             self.engine = self._engine(checkpoint.state.lr_scale)
         self.engine.restore(checkpoint.algorithm)
-        self.state = self._before_state = checkpoint.state
+        self.state = checkpoint.state
+        self.alarm.since = dict(checkpoint.state.trouble)
         self._before = checkpoint.state.seconds
 
     def run(self) -> Ended:
@@ -94,7 +97,7 @@ class Loop:
                 ended = self._collapsed(str(error))
             except (TrainingFault, NothingToLearn) as error:
                 ended = Ended("failed", str(error), self.state)
-        return ended
+        return self._missing_in_all(ended)
 
     def _iterate(self) -> Ended | None:
         began = time.monotonic()
@@ -115,9 +118,12 @@ class Loop:
         report = iteration_report(self.build, self.state, given, seconds, evaluated)
         for listener in self.listeners:
             listener.show(report, tally)
+        self.why.update(tally.why)
+        before = self.state.rollbacks
         wrong = self._missing() or self._alarmed(report, tally)
-        if wrong:
+        if wrong or self.state.rollbacks > before:
             return wrong
+        self.state = replace(self.state, trouble=dict(self.alarm.since))
         if self._due(self.experiment.checkpoints.every) or self._improved(evaluated):
             self.save()
         return self._finished(evaluated)
@@ -128,7 +134,8 @@ class Loop:
     def _evaluate(self) -> EvaluationReport:
         episodes = min(self.experiment.evaluation.episodes, self.build.held_out or math.inf)
         tried = try_out(self.build, self.engine.seats(), range(int(episodes)))
-        found = evaluation(tried, self.prepared.compared)
+        self.state = replace(self.state, cost_usd=self.state.cost_usd + tried.cost_usd)
+        found = self.evaluated = evaluation(tried, self.prepared.compared)
         value = found.score if found.score is not None else found.return_mean
         if value is not None and (self.state.best_score is None or value > self.state.best_score):
             self.state = replace(self.state, best_score=value, best_iteration=self.state.iteration)
@@ -140,13 +147,17 @@ class Loop:
     # -- reasons to end
 
     def _missing(self) -> Ended | None:
-        limit = self.experiment.rewards.missing_limit
-        if self.state.episodes < EARLY_EPISODES or self.state.missing <= limit * self.state.episodes:
+        limit, state = self.experiment.rewards.missing_limit, self.state
+        if not surely(state.missing, state.episodes, limit):
             return None
-        share = self.state.missing / self.state.episodes
-        return Ended(
-            "missing_rewards", f"{share:.1%} of episodes have a missing reward (limit {limit:.1%})", self.state
-        )
+        return Ended("missing_rewards", told(state.missing, state.episodes, limit, self.why), state)
+
+    def _missing_in_all(self, ended: Ended) -> Ended:
+        """The end of a run, judged by the plain share: there will be no more episodes to be sure by."""
+        limit, state = self.experiment.rewards.missing_limit, self.state
+        if ended.status == "interrupted" or state.missing <= limit * state.episodes:
+            return ended
+        return Ended("missing_rewards", told(state.missing, state.episodes, limit, self.why), state)
 
     def _alarmed(self, report: IterationReport, tally: Tally) -> Ended | None:
         reason = self.alarm.look(report, tally)
@@ -184,35 +195,52 @@ class Loop:
             seconds=spent.seconds,
             cost_usd=spent.cost_usd,
             tokens=spent.tokens,
+            trouble={},
         )
-        self.alarm.forget()
+        self.checkpoints.back_to(good, self.state)
+        self.alarm.since = {}
         for listener in self.listeners:
             back = getattr(listener, "back_to", None)
             if back is not None:
                 back(self.state)
 
     def _finished(self, evaluated: EvaluationReport | None = None) -> Ended | None:
-        stop, limits, state = self.experiment.stop, self.experiment.limits, self.state
+        stop, state, score = self.experiment.stop, self.state, evaluated.score if evaluated else None
         if self.interrupted():
-            return Ended("interrupted", "interrupted", state)
-        if stop.iterations is not None and state.iteration >= stop.iterations:
-            return Ended("done", f"{state.iteration} iterations", state)
-        if stop.minutes is not None and state.seconds >= 60 * stop.minutes:
-            return Ended("done", f"{stop.minutes:g} minutes", state)
-        if stop.score is not None and evaluated and evaluated.score is not None and evaluated.score >= stop.score:
-            return Ended("done", f"held-out score {evaluated.score:.3f}", state)
-        if limits.usd is not None and state.cost_usd >= limits.usd:
-            return Ended("limit", f"limits.usd: {state.cost_usd:.2f} of {limits.usd:g} US dollars spent", state)
-        if limits.tokens is not None and state.tokens >= limits.tokens:
-            return Ended("limit", f"limits.tokens: {state.tokens:,} of {limits.tokens:,} used", state)
+            return Ended("interrupted", "stopped on request", state)
+        ends = (
+            (stop.iterations, state.iteration, f"{state.iteration} iterations"),
+            (stop.minutes, state.seconds / 60, f"{state.seconds / 60:.1f} minutes"),
+            (stop.score, score, f"held-out score {score or 0:.3f}"),
+        )
+        for end, now, told_as in ends:
+            if end is not None and now is not None and now >= end:
+                return Ended("done", told_as, state)
+        return self._at_a_limit()
+
+    def _at_a_limit(self) -> Ended | None:
+        """Whether one more iteration like those so far would go over what the file lets the run spend."""
+        limits, state = self.experiment.limits, self.state
+        usd, tokens = self._an_iteration()
+        if limits.usd is not None and state.cost_usd + usd > limits.usd:
+            left = f"{state.cost_usd:,.2f} of {limits.usd:,.2f} US dollars spent, an iteration takes {usd:,.2f}"
+            return Ended("limit", f"limits.usd: {left}", state)
+        if limits.tokens is not None and state.tokens + tokens > limits.tokens:
+            left = f"{state.tokens:,} of {limits.tokens:,} used, an iteration takes {tokens:,.0f}"
+            return Ended("limit", f"limits.tokens: {left}", state)
         return None
 
+    def _an_iteration(self) -> tuple[float, float]:
+        """What an iteration takes, in US dollars and tokens: the mean so far; before the first, as random play does."""
+        done, prepared = self.state.iteration, self.prepared
+        if not done:
+            episodes = self.experiment.ppo.train_batch_size / max(1.0, prepared.steps_per_episode)
+            return episodes * prepared.usd_per_episode, 0.0
+        return (self.state.cost_usd - prepared.cost_usd) / done, self.state.tokens / done
+
     def save(self) -> Checkpoint:
-        """Write a checkpoint of this moment."""
-        try:
-            last = self.checkpoints.last()
-        except NoCheckpoint:
-            last = None
+        """Write a checkpoint of this moment, unless the last one is of this moment."""
+        last = self.checkpoints.last()
         if last is not None and last.state.iteration == self.state.iteration:
             return last
         return self.checkpoints.save(self.state, self.engine.save)

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from assembly.experiment import Encoder
 from policies.features import HashingFeatures, TextFeatures, TfidfFeatures
 from policies.featurize import TextFeaturizer
 from policies.playing import Playable, RandomPolicy
-from runtime.records import Observed
+from runtime.records import Observed, Rewarded
 from runtime.types import AgentId
 from trainers.play import Played, play
 from trainers.rllib.algorithm import make_adapter
@@ -24,15 +25,17 @@ EPISODES = 400
 class Measured:
     """What random play showed."""
 
-    texts: dict[AgentId, list[str]] = field(default_factory=lambda: defaultdict(list))
+    texts: dict[AgentId, list[str]] = field(default_factory=lambda: defaultdict(list[str]))
     """Everything each agent saw."""
-    rewards: dict[AgentId, list[float]] = field(default_factory=lambda: defaultdict(list))
+    rewards: dict[AgentId, list[float]] = field(default_factory=lambda: defaultdict(list[float]))
     """What each decision was paid, missing rewards left out."""
     returns: list[float] = field(default_factory=list[float])
     steps: int = 0
     cost_usd: float = 0.0
     missing: int = 0
     """Episodes with a missing reward."""
+    why: dict[str, str] = field(default_factory=dict[str, str])
+    """The reason last seen, by reward term."""
 
     def add(self, played: Played) -> None:
         """Count an episode in."""
@@ -41,6 +44,8 @@ class Measured:
         for record in played.records:
             if isinstance(record, Observed):
                 self.texts[record.agent].append(record.text)
+            elif isinstance(record, Rewarded) and record.value is None:
+                self.why[record.term] = record.missing
         if np.isnan(played.team_return):
             self.missing += 1
             return
@@ -65,7 +70,7 @@ def measure(build: Build, episodes: int = EPISODES) -> Measured:
 
 def random_seats(build: Build) -> dict[AgentId, Playable]:
     """Random players for all learning agents."""
-    spaces = make_adapter(build, "train").action_spaces
+    spaces: Mapping[AgentId, Any] = make_adapter(build, "train").action_spaces
 
     def sampler(agent: AgentId) -> RandomPolicy:
         space = spaces[agent]

@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from envs.session import Sampled, Session
@@ -59,7 +60,7 @@ class _Table:
     observations: dict[AgentId, Any]
     infos: dict[AgentId, dict[str, Any]]
     returns: dict[AgentId, float] = field(default_factory=lambda: defaultdict(float))
-    rewards: dict[AgentId, list[float]] = field(default_factory=lambda: defaultdict(list))
+    rewards: dict[AgentId, list[float]] = field(default_factory=lambda: defaultdict(list[float]))
     steps: int = 0
 
     def turns(self) -> list[Turn]:
@@ -71,7 +72,7 @@ class _Table:
                 seen,
                 tuple(self.infos[a]["key"]),
                 self.infos[a]["turn"],
-                (lambda a=a: session.observe(a)) if session else None,
+                None if session is None else partial(session.observe, a),
             )
             for a, seen in self.observations.items()
         ]

@@ -13,6 +13,7 @@ from policies.features import from_state
 from policies.featurize import TextFeaturizer
 from trainers.evaluate import Baselines, baselines
 from trainers.measure import EPISODES, Measured, featurizers, measure, seed_statistics
+from trainers.missing import MissingRewards, surely, told
 
 PREPARED = "prepared.json"
 """In the run directory: features, first statistics and baselines."""
@@ -30,31 +31,41 @@ class Prepared:
     steps_per_episode: float
     usd_per_episode: float
     """What the tools were billed in random play, US dollars."""
+    cost_usd: float
+    """What preparing was billed in all, US dollars."""
 
 
 def prepare(build: Build, directory: Path) -> Prepared:
-    """Measure by random play and write it into the run directory, or read what an earlier start of the run wrote."""
+    """Measure by random play and write it into the run directory, or read what an earlier start of the run wrote.
+
+    Raises MissingRewards where random play already lacks more rewards than the file allows.
+    """
     path = directory / PREPARED
     if path.exists():
         return _read(build, json.loads(path.read_text()))
     found = measure(build)
+    limit = build.experiment.rewards.missing_limit
+    if surely(found.missing, EPISODES, limit):
+        raise MissingRewards(f"at random play, {told(found.missing, EPISODES, limit, found.why)}")
     standardizer = build.standardizer()
     seed_statistics(standardizer, found)
+    compared = baselines(build)
     made = Prepared(
         featurizers=featurizers(build, found),
         standardizer=standardizer,
-        compared=baselines(build),
+        compared=compared,
         random_return=float(np.mean(found.returns)) if found.returns else None,
         steps_per_episode=found.steps / EPISODES,
         usd_per_episode=found.cost_usd / EPISODES,
+        cost_usd=found.cost_usd + compared.cost_usd,
     )
     unfinished = path.with_suffix(".new")
-    unfinished.write_text(json.dumps(_told(made, found), indent=1))
+    unfinished.write_text(json.dumps(_kept(made, found), indent=1))
     unfinished.rename(path)
     return made
 
 
-def _told(made: Prepared, found: Measured) -> dict[str, Any]:
+def _kept(made: Prepared, found: Measured) -> dict[str, Any]:
     return {
         "features": {n: f.features.state() if f else None for n, f in made.featurizers.items()},
         "standardizer": made.standardizer.state() if made.standardizer else None,
@@ -63,19 +74,21 @@ def _told(made: Prepared, found: Measured) -> dict[str, Any]:
         "random_return": made.random_return,
         "steps_per_episode": made.steps_per_episode,
         "usd_per_episode": made.usd_per_episode,
+        "cost_usd": made.cost_usd,
         "missing": found.missing,
     }
 
 
-def _read(build: Build, told: Mapping[str, Any]) -> Prepared:
+def _read(build: Build, kept: Mapping[str, Any]) -> Prepared:
     standardizer = build.standardizer()
     if standardizer is not None:
-        standardizer.load(told["standardizer"])
+        standardizer.load(kept["standardizer"])
     return Prepared(
-        featurizers={n: TextFeaturizer(from_state(s)) if s else None for n, s in told["features"].items()},
+        featurizers={n: TextFeaturizer(from_state(s)) if s else None for n, s in kept["features"].items()},
         standardizer=standardizer,
-        compared=Baselines(told["baselines"], {n: (i[0], i[1]) for n, i in told["intervals"].items()}),
-        random_return=told["random_return"],
-        steps_per_episode=told["steps_per_episode"],
-        usd_per_episode=told["usd_per_episode"],
+        compared=Baselines(kept["baselines"], {n: (i[0], i[1]) for n, i in kept["intervals"].items()}),
+        random_return=kept["random_return"],
+        steps_per_episode=kept["steps_per_episode"],
+        usd_per_episode=kept["usd_per_episode"],
+        cost_usd=kept["cost_usd"],
     )

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import socket
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
@@ -14,6 +15,11 @@ from runtime.errors import RepertoryError
 OBJECT_STORE_BYTES = 400_000_000
 """Room for batches in flight between processes; Ray's own default takes a third of the memory."""
 
+TRIES = 5
+"""How often Ray may start: it gives its own processes 30 s, which a machine that is busy may not keep."""
+KNOCK_S = 5.0
+"""How long a cluster may take to accept a connection, s."""
+
 
 class NoCluster(RepertoryError):
     """The declared Ray cluster does not answer."""
@@ -22,17 +28,49 @@ class NoCluster(RepertoryError):
 @contextmanager
 def ray_running(asked: Resources) -> Generator[None]:
     """Ray as the file asks for it; stopped at the end if it was started here."""
+    logging.getLogger("ray.rllib").setLevel(logging.ERROR)  # RLlib sets it when it is imported
     if ray.is_initialized():
         yield
         return
-    try:
-        ray.init(**_arguments(asked))
-    except ConnectionError as error:
-        raise NoCluster(f"resources.ray_address: no Ray cluster answers at {asked.ray_address}: {error}") from None
+    _answers(asked.ray_address)
+    _start(asked)
     try:
         yield
     finally:
-        ray.shutdown()
+        stop: Any = ray.shutdown
+        stop()
+
+
+def _start(asked: Resources) -> None:
+    start: Any = ray.init
+    for tries_left in reversed(range(TRIES)):
+        try:
+            start(**_arguments(asked))
+        except ConnectionError as error:
+            raise NoCluster(_remedy(asked.ray_address, str(error))) from None
+        except Exception as error:
+            if "timed out during startup" not in str(error):
+                raise
+            if not tries_left:
+                raise NoCluster("Ray does not start on this machine: is it busy with something else?") from error
+        else:
+            return
+
+
+def _answers(address: str | None) -> None:
+    """Knock at ``host:port`` first: Ray itself goes on trying for minutes. Raises NoCluster."""
+    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
+    if not (host and port.isdecimal()):
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=KNOCK_S).close()
+    except OSError as error:
+        raise NoCluster(_remedy(address, str(error))) from None
+
+
+def _remedy(address: str | None, why: str) -> str:
+    start = "start one with `ray start --head`, or leave the key out to use this machine"
+    return f"resources.ray_address: no Ray cluster answers at {address} ({why}); {start}"
 
 
 def _arguments(asked: Resources) -> dict[str, Any]:

@@ -7,14 +7,18 @@ import argparse
 import os
 import signal
 import sys
-import traceback
+import warnings
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from assembly.problems import Refused
-from runtime.errors import RepertoryError
+from runtime.errors import RepertoryError, TeamError
+
+if TYPE_CHECKING:
+    from assembly.build import Build
+    from assembly.experiment import Experiment
 
 DONE, FAULT, REFUSED, UNAVAILABLE, GATE, AUDIT, COLLAPSED, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
 """Exit codes."""
@@ -22,6 +26,8 @@ DONE, FAULT, REFUSED, UNAVAILABLE, GATE, AUDIT, COLLAPSED, INTERRUPTED = 0, 1, 2
 ORIGIN = "origin.txt"
 """In the run directory: the folder of the experiment file, where the user's modules may lie."""
 EXPERIMENT = "experiment.yaml"
+EXTRAS = {"transformers": "lm", "peft": "lm", "gguf": "lm", "accelerate": "lm", "mpe2": "games", "rlcard": "games"}
+"""Modules that come with an extra of the project."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -33,18 +39,31 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(refused, file=sys.stderr)
         return REFUSED
     except KeyboardInterrupt:
-        print("interrupted before the first checkpoint: nothing to resume", file=sys.stderr)
+        print("interrupted before there was anything to resume", file=sys.stderr)
         return INTERRUPTED
     except ModuleNotFoundError as error:
-        print(f"{error}", file=sys.stderr)
+        print(f"{error}{_remedy(error.name)}", file=sys.stderr)
         return UNAVAILABLE
-    except RepertoryError as error:
+    except Exception as error:  # noqa: BLE001 - the command's last word
+        return _fault(error)
+
+
+def _remedy(module: str | None) -> str:
+    extra = EXTRAS.get((module or "").partition(".")[0])
+    return f"; pip install -e '.[{extra}]'" if extra else ""
+
+
+def _fault(error: Exception) -> int:
+    from trainers.blame import told, whose
+
+    theirs = whose(error)
+    if theirs is not None:
+        print(f"the team's own code raised: {theirs}", file=sys.stderr)
+    elif isinstance(error, RepertoryError):
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
-        return FAULT
-    except Exception:  # noqa: BLE001 - the command's last word
-        traceback.print_exc()
-        print("this is a fault of ours, or of the team's code: the last lines above say where", file=sys.stderr)
-        return FAULT
+    else:
+        print(f"{told(error)}\nthis is a fault of ours: the last lines above say where", file=sys.stderr)
+    return UNAVAILABLE if type(error).__name__ == "NoCluster" else FAULT
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -88,19 +107,50 @@ def _accepted(asked: argparse.Namespace, file: Path, folder: Path) -> int:
     accepted = accept(file, asked.overrides, Known(TERMS))
     _quiet()
     from assembly.build import Build
-    from trainers.session import check, train
+    from trainers.session import check, resume_with, train
 
     build = Build(accepted.experiment, folder)
+    _seat_everybody(build, file)
     if asked.check:
         return check(build)
     directory: Path = asked.resume or _new_directory(asked.out, accepted.experiment.name)
-    if asked.resume is None:
-        from assembly.loading import resolved
+    if asked.resume is None or asked.overrides:
+        _write_down(accepted.experiment, directory, folder)
+    interrupt = Interrupt()
+    try:
+        return train(build, directory, interrupt)
+    except KeyboardInterrupt:
+        if not any((directory / "checkpoints").glob("[0-9]*")):
+            raise
+        print(f"stopped at once; resume with: {resume_with(directory)}", file=sys.stderr)
+        return INTERRUPTED
 
-        directory.mkdir(parents=True)
-        (directory / EXPERIMENT).write_text(resolved(accepted.experiment))
-        (directory / ORIGIN).write_text(f"{folder}\n")
-    return train(build, directory, Interrupt())
+
+def _seat_everybody(build: "Build", file: Path) -> None:
+    """A PettingZoo environment is made before its agents are known: only then can its file be refused for them."""
+    from assembly.problems import Problem
+
+    if build.experiment.team.pettingzoo is None:
+        return
+    try:
+        agents, seated = build.agents, set(build.policy_of.values())
+    except TeamError as error:
+        raise Refused(file.name, [Problem("team", str(error))]) from None
+    idle = [n for n in build.experiment.policies if n not in seated]
+    if idle:
+        reason = f"decides for nobody; the environment's agents are {', '.join(agents)}"
+        raise Refused(file.name, [Problem(f"policies.{n}", reason) for n in idle])
+
+
+def _write_down(experiment: "Experiment", directory: Path, folder: Path) -> None:
+    """The experiment as it will be run. What an earlier start with other settings ended with does not stand for it."""
+    from assembly.loading import resolved
+    from telemetry.durable import replace_file
+
+    directory.mkdir(parents=True, exist_ok=True)
+    replace_file(directory / EXPERIMENT, resolved(experiment))
+    replace_file(directory / ORIGIN, f"{folder}\n")
+    (directory / "result.json").unlink(missing_ok=True)
 
 
 def _new_directory(out: Path, name: str) -> Path:
@@ -113,12 +163,14 @@ def _new_directory(out: Path, name: str) -> Path:
 
 
 def _quiet() -> None:
-    """Keep Ray's and torch's start-up talk off the terminal, and tiny networks on one thread."""
+    """Keep what Ray, RLlib and torch say of themselves off the terminal, and tiny networks on one thread."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     os.environ.setdefault("RAY_DISABLE_IMPORT_WARNING", "1")
     os.environ.setdefault("PYTHONWARNINGS", "ignore::DeprecationWarning")
+    warnings.simplefilter("ignore", DeprecationWarning)
+    warnings.simplefilter("ignore", PendingDeprecationWarning)
 
 
 class Interrupt:
@@ -134,7 +186,7 @@ class Interrupt:
             signal.signal(signal.SIGINT, signal.default_int_handler)
             raise KeyboardInterrupt
         self.asked = True
-        print("\nstopping after this iteration, with a checkpoint (again: stop at once)", file=sys.stderr)
+        print("\nstopping as soon as a checkpoint is saved (again: stop at once)", file=sys.stderr)
 
     def __call__(self) -> bool:
         """Whether the user wants to stop."""

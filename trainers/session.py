@@ -1,26 +1,30 @@
 """A run from its accepted experiment to its result: prepared, trained, evaluated, exported, reported."""
 
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
-from rich.console import Console
 
 from assembly.build import Build
+from telemetry.durable import replace_file
 from telemetry.metrics_file import MetricsFile
-from telemetry.progress import Until, closing_table, progress
+from telemetry.progress import RunConsole, Until, closing_table, progress
 from telemetry.records_file import RecordsDir
 from telemetry.report import write_report
 from telemetry.run_dir import METRICS, RECORDS, RESULT_FILE
 from telemetry.scalars import RESULT, RunResult
 from telemetry.tensorboard import TensorBoardLog
-from trainers.checkpoints import Checkpoints, NoCheckpoint
-from trainers.evaluate import evaluation, try_out
+from trainers.checkpoints import Checkpoints, TrainerState
+from trainers.evaluate import Purse, evaluation, try_out
 from trainers.exporting import export, write_lineage
 from trainers.listeners import EpisodeSamples, MetricsLines, OnScreen, Panel
 from trainers.loop import Ended, Loop
+from trainers.missing import MissingRewards
 from trainers.prepare import Prepared, prepare
 from trainers.ray_cluster import ray_running
 from trainers.swap import swaps
@@ -35,7 +39,7 @@ def check(build: Build) -> int:
     """All but the training: play at random, measure, build, and say what was found."""
     from tempfile import TemporaryDirectory
 
-    console = Console()
+    console = RunConsole()
     with TemporaryDirectory() as scratch:
         prepared = prepare(build, Path(scratch))
     _announce(console, build, prepared)
@@ -45,19 +49,34 @@ def check(build: Build) -> int:
 
 def train(build: Build, directory: Path, interrupted: Callable[[], bool]) -> int:
     """Train in the run directory, new or resumed, and return the command's exit code."""
-    console = Console()
+    console = RunConsole()
     torch.set_num_threads(1)
     _seed(build.experiment.seed)
-    before = _result(directory)
-    if before is not None and before.status == "done":
-        console.print(f"{directory}: nothing left to do, the run is finished (score {before.score})")
+    if _finished(directory):
+        _say(console, f"{directory}: nothing left to do, the run is finished")
         return 0
-    console.print(f"run directory: {directory}", highlight=False)
-    prepared = prepare(build, directory)
-    _announce(console, build, prepared)
     checkpoints = Checkpoints(directory / "checkpoints", build.experiment.checkpoints.keep)
+    _say(console, f"run directory: {directory}")
+    try:
+        prepared = prepare(build, directory)
+    except MissingRewards as error:
+        return _unpaid(build, directory, str(error), console)
+    _announce(console, build, prepared)
     with ray_running(build.experiment.resources):
         return _train(build, directory, prepared, checkpoints, interrupted, console)
+
+
+def _finished(directory: Path) -> bool:
+    """Whether an earlier start of the run did all that the file asks for."""
+    path = directory / RESULT_FILE
+    return path.is_file() and RESULT.validate_json(path.read_bytes()).status == "done"
+
+
+def _unpaid(build: Build, directory: Path, reason: str, console: RunConsole) -> int:
+    _say(console, f"missing_rewards: {reason}")
+    ended = Ended("missing_rewards", reason, TrainerState())
+    _write(directory, _plain(build, directory, {}, ended))
+    return EXITS[ended.status]
 
 
 def _train(
@@ -66,24 +85,26 @@ def _train(
     prepared: Prepared,
     checkpoints: Checkpoints,
     interrupted: Callable[[], bool],
-    console: Console,
+    console: RunConsole,
 ) -> int:
-    resumed = _last(checkpoints)
+    resumed = checkpoints.last()
+    begun = (directory / METRICS).exists()
     until = Until(
         iterations=build.experiment.stop.iterations,
         seconds=60 * build.experiment.stop.minutes if build.experiment.stop.minutes else None,
     )
     screen = progress(console, until)
     lines = MetricsLines(MetricsFile(directory / METRICS))
-    panel = _panel(build, directory, resumed.state.env_steps if resumed else None)
+    state = resumed.state if resumed else TrainerState()
+    panel = _panel(build, directory, state.env_steps if begun else None)
     samples = EpisodeSamples(RecordsDir(directory / RECORDS))
     listeners = [lines, samples, *([panel] if panel else []), OnScreen(screen)]
-    loop = Loop(build, prepared, checkpoints, listeners, interrupted, lambda text: console.print(text, highlight=False))
+    loop = Loop(build, prepared, checkpoints, listeners, interrupted, partial(_say, console))
     try:
         if resumed:
             loop.resume(resumed)
-            lines.back_to(resumed.state)
-            console.print(f"resumed at iteration {resumed.state.iteration}", highlight=False)
+            _say(console, f"resumed at iteration {state.iteration}")
+        lines.back_to(state)
         screen.start()
         try:
             ended = loop.run()
@@ -94,6 +115,10 @@ def _train(
         loop.close()
 
 
+def _say(console: RunConsole, text: str) -> None:
+    console.print(text, highlight=False, soft_wrap=True)
+
+
 def _panel(build: Build, directory: Path, resumed_at: int | None) -> Panel | None:
     if not build.experiment.telemetry.tensorboard:
         return None
@@ -101,50 +126,59 @@ def _panel(build: Build, directory: Path, resumed_at: int | None) -> Panel | Non
 
 
 def _close(
-    build: Build, directory: Path, prepared: Prepared, loop: Loop, ended: Ended, shown: tuple[Console, Panel | None]
+    build: Build, directory: Path, prepared: Prepared, loop: Loop, ended: Ended, shown: tuple[RunConsole, Panel | None]
 ) -> int:
     console, panel = shown
-    finished = ended.status in ("done", "limit")
-    if ended.status in ("done", "limit", "interrupted"):
-        kept = loop.save()
-        if ended.status == "interrupted":
-            console.print(
-                f"checkpoint saved: {kept.path}\nresume with: python -m trainers.run --resume {directory}",
-                highlight=False,
-            )
-    console.print(f"{ended.status}: {ended.reason}", highlight=False)
-    result = _finish(build, directory, prepared, loop, ended) if finished else _plain(build, directory, prepared, ended)
-    (directory / RESULT_FILE).write_bytes(RESULT.dump_json(result, indent=1))
+    kept = loop.save() if ended.status in ("done", "limit", "interrupted") else None
+    result = _plain(build, directory, prepared.compared.returns, ended)
+    if ended.status in ("done", "limit"):
+        result = _finish(build, directory, prepared, loop, result)
+        if loop.interrupted():
+            ended = Ended("interrupted", "stopped on request while the result was evaluated", ended.state)
+            result = _plain(build, directory, prepared.compared.returns, ended)
+    _say(console, f"{ended.status}: {ended.reason}")
+    if ended.status == "interrupted" and kept:
+        _say(console, f"checkpoint saved: {kept.path}\nresume with: {resume_with(directory)}")
+    _write(directory, result)
     if panel is not None:
         panel.finish(_settings(build), result.score)
     report = write_report(directory)
-    if finished:
+    if ended.status in ("done", "limit"):
         places = {"report": report, "version": directory / "version", "checkpoints": directory / "checkpoints"}
         console.print(closing_table(result, places))
     return EXITS[ended.status]
 
 
-def _finish(build: Build, directory: Path, prepared: Prepared, loop: Loop, ended: Ended) -> RunResult:
-    """Evaluate on every held-out scenario, exchange roles, export."""
-    seats = loop.engine.seats()
-    count = build.held_out or 0
-    tried = try_out(build, seats, range(count))
-    keep = RecordsDir(directory / "records")
+def resume_with(directory: Path) -> str:
+    """The command that goes on with a run."""
+    return f"python -m trainers.run --resume {shlex.quote(str(directory))}"
+
+
+def _write(directory: Path, result: RunResult) -> None:
+    replace_file(directory / RESULT_FILE, RESULT.dump_json(result, indent=1).decode())
+
+
+def _finish(build: Build, directory: Path, prepared: Prepared, loop: Loop, plain: RunResult) -> RunResult:
+    """Evaluate on every held-out scenario, exchange roles, export; what limits.usd leaves is not gone over."""
+    seats, count = loop.engine.seats(), build.held_out or 0
+    purse = Purse(build.experiment.limits.usd, loop.state.cost_usd, loop.interrupted)
+    tried = try_out(build, seats, range(count), purse.empty)
+    purse.pay(tried)
+    keep = RecordsDir(directory / RECORDS)
     for place, records in enumerate(tried.sampled):
-        keep.write(ended.state.iteration * 1000 + 900 + place, records)
-    report = evaluation(tried, prepared.compared)
+        keep.write(plain.iterations * 1000 + 900 + place, list(records))
+    report = evaluation(tried, prepared.compared) if tried.episodes else loop.evaluated
     lost: Mapping[str, float | None] = {}
     if build.experiment.evaluation.role_swap and build.team is not None:
         sizes = {n: s.spec.outputs for n, s in loop.engine.policies.items()}
-        exchanged = swaps(build, seats, sizes, range(min(SWAP_EPISODES, count)))
+        exchanged = swaps(build, seats, sizes, range(min(SWAP_EPISODES, count)), purse)
         lost = {pair: float(np.mean(t.returns)) if t.returns else None for pair, t in exchanged.items()}
     version = export(build, prepared, loop.engine, directory / "version")
-    write_lineage(directory / "version", build, ended.state, directory)
-    plain = _plain(build, directory, prepared, ended)
-    return replace(plain, version=version, eval=report, score=report.score, role_swaps=lost)
+    write_lineage(directory / "version", build, loop.state, directory)
+    return replace(plain, version=version, eval=report, score=report.score if report else None, role_swaps=lost)
 
 
-def _plain(build: Build, directory: Path, prepared: Prepared, ended: Ended) -> RunResult:
+def _plain(build: Build, directory: Path, baselines: Mapping[str, float], ended: Ended) -> RunResult:
     return RunResult(
         status=ended.status,
         reason=ended.reason,
@@ -153,27 +187,34 @@ def _plain(build: Build, directory: Path, prepared: Prepared, ended: Ended) -> R
         iterations=ended.state.iteration,
         env_steps=ended.state.env_steps,
         seconds=ended.state.seconds,
-        baselines=dict(prepared.compared.returns),
+        baselines=dict(baselines),
     )
 
 
-def _announce(console: Console, build: Build, prepared: Prepared) -> None:
+def _announce(console: RunConsole, build: Build, prepared: Prepared) -> None:
     """Say what training starts from, and what it will spend at most."""
-    shown = ", ".join(f"{n} {v:.2f}" for n, v in prepared.compared.returns.items())
-    console.print(f"baselines: {shown}", highlight=False)
+    for name, value in prepared.compared.returns.items():
+        _say(console, f"baseline {name}: {value:.2f}")
     if prepared.random_return is not None:
-        console.print(
+        _say(
+            console,
             f"random play: {prepared.random_return:.2f} an episode of {prepared.steps_per_episode:.1f} decisions",
-            highlight=False,
         )
-    limits, ppo, stop = build.experiment.limits, build.experiment.ppo, build.experiment.stop
-    if limits.usd is not None and stop.iterations is not None:
-        episodes = stop.iterations * ppo.train_batch_size / max(1.0, prepared.steps_per_episode)
-        console.print(
-            f"estimate: {episodes * prepared.usd_per_episode:,.2f} US dollars for tools over the whole run, "
-            f"at the rate of random play; limit {limits.usd:,.2f}",
-            highlight=False,
-        )
+    limit = build.experiment.limits.usd
+    if limit is not None:
+        _say(console, f"estimate: {_estimate(build, prepared)} US dollars for tools; limit {limit:,.2f}")
+
+
+def _estimate(build: Build, prepared: Prepared) -> str:
+    """What the run will be billed at the rate of random play, in words."""
+    experiment, iterations = build.experiment, build.experiment.stop.iterations
+    episodes = experiment.ppo.train_batch_size / max(1.0, prepared.steps_per_episode)
+    episodes += min(experiment.evaluation.episodes, build.held_out or 0) / experiment.evaluation.every
+    each, before = episodes * prepared.usd_per_episode, f"{prepared.cost_usd:,.2f} so far"
+    if iterations is None:
+        return f"{before}, and {each:,.2f} an iteration"
+    closing = (build.held_out or 0) * prepared.usd_per_episode
+    return f"{prepared.cost_usd + iterations * each + closing:,.2f} ({before})"
 
 
 def _settings(build: Build) -> dict[str, float | str | bool]:
@@ -181,21 +222,10 @@ def _settings(build: Build) -> dict[str, float | str | bool]:
     return {k: v if isinstance(v, float | int | str | bool) else str(v) for k, v in ppo.items() if v is not None}
 
 
-def _result(directory: Path) -> RunResult | None:
-    path = directory / RESULT_FILE
-    return RESULT.validate_json(path.read_bytes()) if path.is_file() else None
-
-
-def _last(checkpoints: Checkpoints):
-    try:
-        return checkpoints.last()
-    except NoCheckpoint:
-        return None
-
-
 def _seed(seed: int) -> None:
     import random
 
     random.seed(seed)
     np.random.seed(seed % 2**32)
-    torch.manual_seed(seed)
+    chance: Any = torch
+    chance.manual_seed(seed)

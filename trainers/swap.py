@@ -9,7 +9,7 @@ import numpy as np
 from assembly.build import Build
 from policies.playing import Choice, EncoderPolicy, Playable, Turn
 from runtime.types import AgentId
-from trainers.evaluate import Tried, try_out
+from trainers.evaluate import Purse, Tried, try_out
 
 
 class Misplaced:
@@ -41,7 +41,7 @@ def _with_mask(turn: Turn, mask: np.ndarray[Any, Any]) -> Turn:
 
 
 def swaps(
-    build: Build, seats: Mapping[AgentId, Playable], sizes: Mapping[str, int], episodes: Iterable[int]
+    build: Build, seats: Mapping[AgentId, Playable], sizes: Mapping[str, int], episodes: Iterable[int], purse: Purse
 ) -> dict[str, Tried]:
     """Held-out play with each pair of learning roles' policies exchanged, by ``"A<->B"``.
 
@@ -50,6 +50,7 @@ def swaps(
         seats: the trained policies.
         sizes: candidates that each policy scores, by policy name.
         episodes: which held-out episodes.
+        purse: what may be spent.
     """
     listed = list(episodes)
     found: dict[str, Tried] = {}
@@ -61,5 +62,6 @@ def swaps(
                 a: Misplaced(theirs, sizes[build.policy_of[b]]),
                 b: Misplaced(mine, sizes[build.policy_of[a]]),
             }
-            found[f"{a}<->{b}"] = try_out(build, exchanged, listed)
+            found[f"{a}<->{b}"] = tried = try_out(build, exchanged, listed, purse.empty)
+            purse.pay(tried)
     return found

@@ -64,7 +64,7 @@ class TwoStep(ParallelEnv[AgentId, Seen, int]):
 
     def _looks(self) -> dict[AgentId, Seen]:
         seen = np.eye(3, dtype=np.float32)[self._state]
-        return {a: seen for a in AGENTS}
+        return dict.fromkeys(AGENTS, seen)
 
 
 def parallel_env() -> TwoStep:

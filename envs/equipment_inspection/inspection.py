@@ -61,6 +61,7 @@ def team(offline: float = 0.07, mistyped: float = 0.15) -> Team:
         world=partial(Machine, plant=plant(), gateway=Gateway(offline, mistyped)),
         generate=_generate,
         terms=TERMS,
+        exact_for=frozenset({"payoff", "downtime", "tool_cost"}),
         baselines={
             "random": Baseline(exact=partial(random_return, plant())),
             "expert": Baseline(policies=expert.POLICIES),

@@ -74,7 +74,9 @@ class Probe:
         args: the team's arguments.
     """
 
-    def __init__(self, team: str, *terms: str, sight: Any = None, ppo: Mapping[str, Any] | None = None, **args: Any) -> None:
+    def __init__(
+        self, team: str, *terms: str, sight: Any = None, ppo: Mapping[str, Any] | None = None, **args: Any
+    ) -> None:
         roles = [r.name for r in getattr(teams, team)(**args).roles]
         self.build = Build(
             Experiment.model_validate(

@@ -212,4 +212,3 @@ def _earned(view: View) -> float:
 
 paid_one = term(kind="outcome", scope="agent", name="paid_one")(_earned)
 paid_all = term(kind="outcome", scope="team", name="paid_all")(_earned)
-

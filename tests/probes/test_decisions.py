@@ -15,7 +15,7 @@ def undecided(share: float) -> bool:
 
 
 def test_what_is_paid_is_done() -> None:
-    """Only the red button pays; a learner that climbs down, or learns from others' actions, does not come to press it."""
+    """Only the red button pays; a learner that climbs down, or mixes up actions, does not come to press it."""
     assert Probe("pressing", "red_pressed").train(30).share("worker", button="red") > 0.9
 
 
@@ -33,7 +33,7 @@ def late(**ppo: float) -> Probe:
 
 
 def test_a_pay_k_turns_later_reaches_the_turn_that_earned_it() -> None:
-    """With λ = γ = 1 the end's pay is credited three turns back; a return that is cut short leaves the first button open."""
+    """With λ = γ = 1 the end's pay is credited three turns back; a shorter return leaves the first button open."""
     assert late().share("worker", button="red") > 0.9
 
 

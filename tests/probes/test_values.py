@@ -42,7 +42,7 @@ def test_without_discount_a_pay_is_worth_the_same_at_every_turn() -> None:
 
 
 def test_gamma_counts_an_agents_own_turns() -> None:
-    """Turns of others in between do not discount: else the values of two that take turns were 0.25, 1, 4 and the like."""
+    """Turns of others in between do not discount: else two that take turns would say 0.5, 2 and 8, or less."""
     probe = Probe("two_waiting", "last_pay", rounds=3, ppo={"gamma": 0.5}).train(80)
     wanted = {"first": 2.0, "second": 4.0, "third": 8.0}
     for role in ("one", "two"):
@@ -54,7 +54,7 @@ ENDLESS = {"clock": False, "rounds": 99}
 
 
 def test_a_cut_episode_is_bootstrapped() -> None:
-    """1 a step at γ = 0.5 for ever is worth 2, though only two steps are seen: a cut that counts as an end says 1.25."""
+    """1 a step for ever at γ = 0.5 is worth 2, though two steps are seen: a cut that counts as an end says 1.25."""
     probe = Probe("waiting", "steady", sight=NowOnly(), ppo={"gamma": 0.5}, max_turns=2, **ENDLESS).train(80)
     assert probe.values("worker") == {"": pytest.approx(2.0, abs=0.15)}
 

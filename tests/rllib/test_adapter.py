@@ -15,7 +15,7 @@ def played(adapter: Adapter, episode: int = 0) -> tuple[list[dict[str, Any]], di
     seen, infos = adapter.reset(seed=1, options={"episode": episode})
     told, ended, returns = [infos], {}, dict.fromkeys(ABC, 0.0)
     while True:
-        seen, rewards, terminated, truncated, infos = adapter.step({a: 0 for a in seen})
+        seen, rewards, terminated, truncated, infos = adapter.step(dict.fromkeys(seen, 0))
         for agent, reward in rewards.items():
             returns[agent] += reward
         ended.update({a: e.terminated for a, e in adapter.ends.items()})
@@ -24,7 +24,9 @@ def played(adapter: Adapter, episode: int = 0) -> tuple[list[dict[str, Any]], di
         told.append(infos)
 
 
-@pytest.mark.parametrize("make", [lambda **k: AECAdapter(Relay(rounds=2, **k)), lambda **k: ParallelAdapter(Chorus(**k))])
+@pytest.mark.parametrize(
+    "make", [lambda **k: AECAdapter(Relay(rounds=2, **k)), lambda **k: ParallelAdapter(Chorus(**k))]
+)
 @pytest.mark.parametrize(
     ("end", "terminated"),
     [
@@ -40,7 +42,9 @@ def test_each_agent_ends_in_its_own_way(make: Any, end: str, terminated: dict[st
     assert all(e.terminated or e.last is not None for e in adapter.ends.values())
 
 
-@pytest.mark.parametrize("make", [lambda: AECAdapter(Relay(rounds=2, die=True)), lambda: ParallelAdapter(Chorus(die=True))])
+@pytest.mark.parametrize(
+    "make", [lambda: AECAdapter(Relay(rounds=2, die=True)), lambda: ParallelAdapter(Chorus(die=True))]
+)
 def test_an_agent_that_leaves_early_is_asked_no_more(make: Any) -> None:
     """A leaves after its first turn; the episode goes on for the others."""
     told, ended, _ = played(make())

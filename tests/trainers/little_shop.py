@@ -1,4 +1,4 @@
-"""A team of two as a user would write it beside his experiment file: the buyer looks, the clerk sells what was wanted."""
+"""A team as a user would write it beside his experiment file: the buyer looks, the clerk sells what was wanted."""
 
 from random import Random
 from typing import Literal
@@ -14,10 +14,10 @@ LOOK_USD = 0.25
 
 
 class Shop:
-    """What the tools act on. With ``burns`` one world in fifty cannot be made."""
+    """What the tools act on."""
 
     def __init__(self, scenario: Scenario, burns: bool = False) -> None:
-        if burns and scenario.seed % 50 == 7:
+        if burns:
             raise OSError("the shop has burnt down")
         self.wanted: str = scenario.truth["wanted"]
         self.sold: str | None = None
@@ -48,9 +48,9 @@ def generate(split: str, seed: int, index: int) -> Scenario:
     )
 
 
-@term(kind="outcome", reads={"outcome"}, at_end=True)
+@term(kind="outcome", reads=["outcome"], at_end=True)
 def right(view: View) -> float:
-    return 4.0 if view.outcome["success"] else -4.0
+    return 4.0 if view.success else -4.0
 
 
 @term(kind="cost")
@@ -58,14 +58,15 @@ def billed(view: View) -> float:
     return -sum(getattr(r, "cost_usd", 0.0) for r in view.step)
 
 
-def lossy(every: int) -> RewardTerm:
-    """Pays like ``right``, and fails in one case of so many."""
+def lossy(every: int, after: int = 0) -> RewardTerm:
+    """Pays like ``right``, and fails in one case of so many, from some case on."""
 
-    @term(kind="outcome", reads={"outcome"}, at_end=True, name="lossy")
+    @term(kind="outcome", reads=["outcome"], at_end=True, name="lossy")
     def judge(view: View) -> float:
-        if view.visible["case"] % every == 0:
+        case = view.visible["case"]
+        if case >= after and case % every == 0:
             raise ValueError("nobody wrote the price down")
-        return 4.0 if view.outcome["success"] else -4.0
+        return 4.0 if view.success else -4.0
 
     return judge
 
@@ -81,7 +82,7 @@ def by_the_list(seen: Observation, chance: Random) -> int:
     return (fitting or legal)[0]
 
 
-def team(burns: bool = False) -> Team:
+def team(burns: bool = False, from_case: int = 0) -> Team:
     return Team(
         name="little_shop",
         roles=(
@@ -90,7 +91,7 @@ def team(burns: bool = False) -> Team:
         ),
         tools={t.name: t for t in (tool(look, cost_usd=LOOK_USD), tool(sell, ends=True))},
         turns=Pipeline(order=("buyer", "clerk")),
-        world=lambda scenario: Shop(scenario, burns),
+        world=lambda scenario: Shop(scenario, burns and scenario.visible["case"] >= from_case),
         generate=generate,
         terms={"right": right, "billed": billed},
         baselines={"by_the_list": Baseline(policies={"buyer": by_the_list, "clerk": by_the_list})},

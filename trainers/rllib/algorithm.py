@@ -32,6 +32,8 @@ FOLDER = "folder"
 
 UNBOUNDED = 1e9
 """Stands for "no bound" where RLlib wants a number."""
+SHARE: Any = 0.5
+"""CPUs that Ray sets aside for a process: samplers wait while learners learn. RLlib types it as a whole number."""
 SCHEDULE_POINTS = 32
 """Pieces of the line that stands for a quadratic schedule."""
 
@@ -102,7 +104,7 @@ def _seat(build: Build, env: Adapter, name: str, featurize: Featurizer, widths: 
     central = encoder.critic == "central"
     boxes: dict[str, gym.Space[Any]] = {"features": gym.spaces.Box(-np.inf, np.inf, (own,), np.float32)}
     if "action_mask" in featurize([env.observation_spaces[agent].sample()]):
-        boxes["action_mask"] = gym.spaces.Box(0, 1, (outputs,), np.bool_)
+        boxes["action_mask"] = _mask_space(outputs)
     if central:
         boxes["state"] = gym.spaces.Box(-np.inf, np.inf, (whole,), np.float32)
     spec = EncoderSpec(
@@ -114,6 +116,11 @@ def _seat(build: Build, env: Adapter, name: str, featurize: Featurizer, widths: 
         gaussian=gaussian,
     )
     return Seat(spec, featurize, gym.spaces.Dict(boxes), actions)
+
+
+def _mask_space(outputs: int) -> gym.Space[Any]:
+    kind: Any = np.bool_  # gymnasium takes it, and does not say so
+    return gym.spaces.Box(0, 1, (outputs,), kind)
 
 
 def _outputs(space: gym.Space[Any]) -> tuple[int, bool]:
@@ -143,7 +150,7 @@ def algorithm_config(
         PPOConfig()
         .environment(ENV, env_config=env_config, disable_env_checking=True)
         .debugging(seed=experiment.seed, log_level="ERROR")
-        .multi_agent(policies=set(seated_policies), policy_mapping_fn=lambda agent, *_, **__: mapping[agent])
+        .multi_agent(policies=set(seated_policies), policy_mapping_fn=lambda agent, *_, **__: mapping[str(agent)])
         .rl_module(
             rl_module_spec=MultiRLModuleSpec(rl_module_specs={n: _module_spec(s) for n, s in seated_policies.items()})
         )
@@ -170,11 +177,11 @@ def _place(config: PPOConfig, experiment: Experiment) -> None:
         env_runner_cls=BatchedRunner,
         num_env_runners=asked.env_runners,
         num_envs_per_env_runner=asked.envs_per_runner,
-        num_cpus_per_env_runner=0.5,
+        num_cpus_per_env_runner=SHARE,
         batch_mode=ppo.batch_mode,
         rollout_fragment_length=ppo.rollout_fragment_length or "auto",
     )
-    config.learners(num_learners=asked.learners, num_gpus_per_learner=gpus(experiment), num_cpus_per_learner=0.5)
+    config.learners(num_learners=asked.learners, num_gpus_per_learner=gpus(experiment), num_cpus_per_learner=SHARE)
 
 
 def gpus(experiment: Experiment) -> int:

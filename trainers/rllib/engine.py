@@ -101,8 +101,11 @@ class Engine:
         group = self.algorithm.learner_group
         assert group is not None
         if group.is_local:
-            return group._learner.policy_hashes()
-        return next(iter(group.foreach_learner(lambda learner: learner.policy_hashes()))).get()
+            local: Any = group._learner
+            return local.policy_hashes()
+        ask: Any = lambda learner, _=None: learner.policy_hashes()  # noqa: E731 - RLlib types it with an argument more
+        answer: Any = next(iter(group.foreach_learner(ask)))
+        return answer.get()
 
     def _drained(self) -> Tally:
         parts = self._on_runners(

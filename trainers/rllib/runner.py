@@ -19,6 +19,7 @@ from runtime.types import AgentId
 from trainers.rllib.acting import Actor
 from trainers.rllib.adapter import Adapter
 from trainers.rllib.fragment import Fragment, ModuleID
+from trainers.rllib.memory import settle
 from trainers.rllib.metrics import Finished, Tally, log_counts, log_episodes
 from trainers.rllib.refusals import Unsupported, adapters, mapped, refuse, refuse_modules
 from trainers.rllib.rollout import Opened, Quota, Rollout
@@ -64,6 +65,7 @@ class BatchedRunner(MultiAgentEnvRunner):
     ) -> list[Fragment]:
         if random_actions:
             raise Unsupported("random_actions: let a policy that draws uniformly play instead")
+        settle()
         if self._rollout is None:
             raise ValueError("this runner has no environment: it only holds the weights of the remote ones")
         if force_reset:

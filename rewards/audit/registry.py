@@ -1,0 +1,39 @@
+"""Every check by name. A check of your own needs no entry: name it ``module:check`` in the experiment file."""
+
+from rewards.audit.check import Check
+from rewards.audit.cross_agent import cross_agent
+from rewards.audit.cross_session import cross_session
+from rewards.audit.future_in_reward import future_in_reward
+from rewards.audit.label_shuffle import label_shuffle
+from rewards.audit.statistics_touched_by_eval import statistics_touched_by_eval
+from rewards.audit.train_eval_overlap import train_eval_overlap
+from rewards.audit.truth_in_observation import truth_in_observation
+from rewards.audit.truth_predictable_at_start import truth_predictable_at_start
+
+CHECKS: dict[str, Check] = {
+    "future-in-reward": Check(
+        future_in_reward, "the reward of a step depends on nothing that came after it", ("team|game", "terms|game")
+    ),
+    "truth-in-observation": Check(
+        truth_in_observation, "nobody sees the hidden truth before a tool has been asked", ("team", "train")
+    ),
+    "truth-predictable-at-start": Check(
+        truth_predictable_at_start,
+        "the first observation tells no more of the truth than the team declares",
+        ("train|game",),
+    ),
+    "label-shuffle": Check(
+        label_shuffle,
+        "with another case's truth the reward drops, and nobody still knows the answer",
+        ("team", "train", "terms"),
+    ),
+    "train-eval-overlap": Check(train_eval_overlap, "no held-out case is trained on", ("train", "eval")),
+    "statistics-touched-by-eval": Check(
+        statistics_touched_by_eval, "an evaluation leaves every statistic as it was", ("evaluating",)
+    ),
+    "cross-agent": Check(
+        cross_agent, "what one agent found, or was paid, is seen by others only when it is sent", ("team", "train")
+    ),
+    "cross-session": Check(cross_session, "runs side by side, and one after another, share nothing", ("team|game",)),
+}
+"""The order is that of the report."""

@@ -1,0 +1,126 @@
+"""Is a held-out case trained on: the same one, the same stream of chance, or nearly the same text?
+
+Cases that are drawn from few possibilities repeat each other by chance, within training too: what counts is that pairs
+across the splits agree more often than pairs within training do.
+"""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
+
+from rewards.audit.findings import Evidence, Finding, Where, error
+from rewards.audit.markers import normalized
+from rewards.audit.material import Material
+from rewards.audit.similar import near_pairs
+from runtime.types import Scenario
+
+_REMEDY = "give evaluation cases of its own: another seed and split for a generator, disjoint files, or `held_out`"
+LISTED = 2_000
+"""Cases of a file that are compared at most."""
+SURE = 4.0
+"""Standard deviations beyond what pairs within training show."""
+_LONG = 24
+"""Letters and digits from which a text is a case of its own, and no choice among a few."""
+
+Pair = tuple[Scenario, Scenario]
+"""A held-out case and the training case that it repeats."""
+
+
+def train_eval_overlap(material: Material) -> Iterator[Finding]:
+    """Cases of the same name or chance, the same contents, and near-duplicates of what is visible."""
+    train, held_out = (_cases(material, split) for split in ("train", "eval"))
+    listed = bool({"train", "eval"} & material.listed)
+    for found in (
+        _same_stream(train, held_out),
+        _same_content(train, held_out, listed),
+        _alike(train, held_out, listed),
+    ):
+        if found is not None:
+            yield found
+            return
+
+
+def _cases(material: Material, split: str) -> list[Scenario]:
+    most = LISTED if split in material.listed else material.effort.openings
+    return list(material.scenarios(most, split))
+
+
+def _content(case: Scenario) -> str:
+    return normalized(json.dumps([case.visible, case.truth], sort_keys=True, default=str))
+
+
+def _visible(case: Scenario) -> str:
+    return json.dumps(case.visible, sort_keys=True, default=str)
+
+
+def _pairs(count: int) -> int:
+    return max(1, count * (count - 1) // 2)
+
+
+def _repeats(texts: Sequence[Hashable]) -> int:
+    """Pairs within that are equal."""
+    return sum(_pairs(n) for n in Counter(texts).values() if n > 1)
+
+
+def _same_stream(train: Sequence[Scenario], held_out: Sequence[Scenario]) -> Finding | None:
+    """Cases of one id, or of one seed of chance, that also say the same."""
+    rate = _repeats([_content(s) for s in train]) / _pairs(len(train))
+    for what, key in (("name", lambda s: s.id), ("chance", lambda s: s.seed)):
+        known: dict[Hashable, Scenario] = {key(s): s for s in train}
+        if len(known) < len(train) // 2:
+            continue
+        pairs = [(s, known[key(s)]) for s in held_out if key(s) in known]
+        hits = [p for p in pairs if _content(p[0]) == _content(p[1])]
+        if _surprising(len(hits), len(pairs) * rate):
+            return _told(f"have the {what} of training cases and say the same", hits, len(held_out))
+    return None
+
+
+def _surprising(hits: int, expected: float) -> bool:
+    return hits > expected + SURE * math.sqrt(expected + 1)
+
+
+def _same_content(train: Sequence[Scenario], held_out: Sequence[Scenario], listed: bool) -> Finding | None:
+    contents = [_content(s) for s in train]
+    known = dict(zip(contents, train, strict=True))
+    counts, own = Counter(contents), _repeats(contents)
+    hits = [(s, known[c]) for s in held_out if (c := _content(s)) in known]
+    pairs = sum(counts[_content(s)] for s, _ in hits)
+    if hits and ((listed and not own) or _more(pairs, len(held_out) * len(train), own, _pairs(len(train)))):
+        return _told("are training cases", hits, len(held_out))
+    return None
+
+
+def _alike(train: Sequence[Scenario], held_out: Sequence[Scenario], listed: bool) -> Finding | None:
+    texts, others = [_visible(s) for s in held_out], [_visible(s) for s in train]
+    near = [p for p in near_pairs(texts, others) if len(normalized(texts[p[1]])) >= _LONG]
+    own = near_pairs(others) if near else []
+    few = listed and not own and len({place for _, place, _ in near}) > 1
+    if not near or not (few or _more(len(near), len(texts) * len(others), len(own), _pairs(len(others)))):
+        return None
+    best: dict[int, tuple[float, int]] = {}
+    for similar, place, other in near:
+        best[place] = max(best.get(place, (0.0, 0)), (similar, other))
+    hits = [(held_out[place], train[other]) for place, (_, other) in sorted(best.items(), key=lambda i: -i[1][0])]
+    return _told(f"are nearly training cases (similarity up to {max(near)[0]:.2f})", hits, len(held_out))
+
+
+def _more(hits: int, of: int, own: int, own_of: int) -> bool:
+    """Whether pairs across agree more often than pairs within could make one expect."""
+    expected = (own + 3 + 3 * math.sqrt(own)) * of / own_of
+    return _surprising(hits, expected)
+
+
+def _told(what: str, hits: Sequence[Pair], of: int) -> Finding:
+    case, known = hits[0]
+    return error(
+        f"{len(hits)} of {of} held-out cases {what}",
+        _REMEDY,
+        Where(episode=case.id),
+        Evidence(
+            numbers={"held out": of, "overlapping": len(hits), "share": len(hits) / of},
+            saw=f"held out {case.id}: {_visible(case)[:240]}",
+            used=f"training {known.id}: {_visible(known)[:240]}",
+        ),
+    )

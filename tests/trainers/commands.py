@@ -1,0 +1,75 @@
+"""The command of the trainer, run in this process or in one of its own, and what it left behind."""
+
+import contextlib
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trainers.run import main
+
+HERE = Path(__file__).parent
+SHOP = HERE / "little_shop.yaml"
+PASSING = ("seconds", "steps_per_second", "memory_mb", "timers")
+"""Figures of an iteration that no two runs share."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What the command left behind."""
+
+    code: int
+    out: str
+    err: str
+    directory: Path | None
+
+    @property
+    def result(self) -> dict[str, Any]:
+        assert self.directory, self.err
+        return json.loads((self.directory / "result.json").read_text())
+
+    @property
+    def metrics(self) -> list[dict[str, Any]]:
+        """The iterations' figures, but for times."""
+        assert self.directory, self.err
+        lines = (self.directory / "metrics.jsonl").read_text().splitlines()
+        return [{k: v for k, v in json.loads(line).items() if k not in PASSING} for line in lines]
+
+
+Command = Callable[..., Ran]
+
+
+def in_process(out: Path, *args: str, file: Path = SHOP, resume: Path | None = None) -> Ran:
+    """The command in this process; its signal handlers and its quietness end with it."""
+    before = {s: signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)}
+    told, faults, path = io.StringIO(), io.StringIO(), [*sys.path]
+    asked = ["--resume", str(resume)] if resume else [str(file), "--out", str(out)]
+    sets = [part for a in args for part in ("--set", a)]
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(told), contextlib.redirect_stderr(faults):
+            code = main([*asked, *sets])
+    finally:
+        sys.path[:] = path
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    runs = sorted(p.parent for p in out.glob("*/*/experiment.yaml"))
+    return Ran(code, told.getvalue(), faults.getvalue(), resume or (runs[-1] if runs else None))
+
+
+def started(out: Path, *args: str, file: Path = SHOP) -> "subprocess.Popen[str]":
+    """The command in a process group of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "trainers.run", *map(str, args or (file, "--out", out))],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
