@@ -45,7 +45,7 @@ class Build:
 
     @property
     def exact_holds(self) -> bool:
-        """Whether the run is the one that the team's exact baselines were computed for: its own cases, pay and players."""
+        """Whether cases, pay and players are those that the team's exact baselines were computed for."""
         if self.team is None or self.scripted or not isinstance(self.source("eval"), Generated):
             return False
         asked = {w.term.name for w in self.judge.terms}
@@ -114,7 +114,8 @@ class Build:
         wanted = (self.team.role(agent).policy or agent) if self.team else agent
         policies = self.experiment.policies
         found = [n for n, p in policies.items() if _seats(p.roles, n, agent, wanted)]
-        if len(found) == 1 and self.team and not self.team.role(agent).learns and isinstance(policies[found[0]], Encoder):
+        idle = self.team is not None and not self.team.role(agent).learns
+        if idle and any(isinstance(policies[n], Encoder) for n in found):
             raise TeamError(f"role {agent} does not learn (learns=False): give it a policy of kind scripted")
         if len(found) != 1:
             have = f"policies {', '.join(found)} all claim it" if found else "no policy decides for it"

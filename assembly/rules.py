@@ -150,7 +150,7 @@ def not_yet(x: Experiment) -> Iterator[Broken]:
     for key in sorted(_changed(x.telemetry) & {"port", "otlp"}):
         yield Broken(f"telemetry.{key}", "has no effect yet: this version serves no metrics; leave it out")
     if x.resources.learners > 1:
-        yield Broken("resources.learners", f"{x.resources.learners}: at most 1, reward statistics are kept in one place")
+        yield Broken("resources.learners", f"{x.resources.learners}: at most 1, as reward statistics have one place")
 
 
 def sizes(x: Experiment) -> Iterator[Broken]:
@@ -202,6 +202,7 @@ def _changed(section: BaseModel) -> set[str]:
 
 
 RULES: tuple[Rule, ...] = (
-    one_team, held_out, scenario_keys, seats, pay, no_idle_knob, sights, not_yet, sizes, schedules, an_end, somebody_learns,
+    one_team, held_out, scenario_keys, seats, pay, no_idle_knob, sights, not_yet, sizes, schedules, an_end,
+    somebody_learns,
 )  # fmt: skip
 """All of them, in the order of their messages."""

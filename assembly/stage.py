@@ -13,8 +13,9 @@ from envs.moves import legal
 from envs.pettingzoo_env import Game, make
 from envs.scenarios import Generated, Listed, Source
 from envs.session import Session
-from rewards.audit.games import GameTable, Sight
+from rewards.audit.games import GameTable, OpensGame, Sight
 from rewards.audit.material import USUAL, Effort, Evaluating, Material
+from rewards.audit.playing import Opens
 from runtime.records import Json
 from runtime.types import AgentId, Scenario, Team
 
@@ -62,17 +63,17 @@ def team_material(team: Team, mix: Any, *, seed: int = 0, effort: Effort = USUAL
     )
 
 
-def sessions(team: Team) -> Callable[..., Session]:
+def sessions(own: Team) -> Opens:
     """Opens sessions of the team (or of one given then) whose clock counts decisions."""
 
-    def open_session(scenario: Scenario, seed: int, other: Team | None = None) -> Session:
+    def open_session(scenario: Scenario, seed: int, team: Team | None = None) -> Session:
         ticks = count()
-        return Session(other or team, scenario, seed=seed, clock=lambda: CLOCK_START + next(ticks))
+        return Session(team or own, scenario, seed=seed, clock=lambda: CLOCK_START + next(ticks))
 
     return open_session
 
 
-def games(make_env: Callable[[], Game]) -> Callable[[int], GameTable]:
+def games(make_env: Callable[[], Game]) -> OpensGame:
     """Opens environments: each call makes a fresh one, reset with the seed."""
 
     def open_game(seed: int) -> GameTable:

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -20,6 +21,8 @@ RESULTS = ROOT / "bench" / "results"
 """Where figures and run directories go; no part of the repository."""
 NOT_MET = 1
 """Exit code where a target is not met."""
+TERMINATED = 143
+"""Exit code after SIGTERM."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -37,6 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"no row {', '.join(unknown)}: there are {', '.join(ROWS)}", file=sys.stderr)
         return 2
     _quiet()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))  # so that a training command ends with this one
     met = [_measure(name, asked) for name in asked.rows or [n for n, r in ROWS.items() if r.usual]]
     return 0 if all(met) or asked.quick else NOT_MET
 

@@ -17,7 +17,8 @@ EPISODES = 400
 """Random episodes that features and reward statistics are taken from."""
 PLAIN_ENVS = 8
 """Environments side by side in plain RLlib; more are tried beside it."""
-SMALL = ("ppo.train_batch_size=96", "ppo.minibatch_size=32", "ppo.num_epochs=1")
+SMALL = ("ppo.train_batch_size=768", "ppo.minibatch_size=128", "ppo.num_epochs=1")
+"""Tiny sizes; RLlib refuses a batch that is no multiple of environments times fragment, within a tenth."""
 SUPPLY_CHAIN = ("ppo.train_batch_size=4000",)
 """RLlib's own default: its work on an iteration grows with the square of the batch, so a larger one would favour us."""
 

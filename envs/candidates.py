@@ -1,4 +1,4 @@
-"""The calls a role chooses among, in a fixed order: a policy's heads and an environment's actions are numbered by it."""
+"""The calls a role chooses among, in a fixed order: it numbers a policy's heads and an environment's actions."""
 
 from functools import cache
 
@@ -44,7 +44,8 @@ def _from_schemas(team: Team, role: Role) -> tuple[ToolCall, ...]:
         found = finite_calls(team.tools[name])
         if found is None:
             raise TeamError(
-                f"role {role.name}: tool {name} takes arguments that cannot be listed; give the role `calls=(ToolCall(...), ...)`"
+                f"role {role.name}: tool {name} takes arguments that cannot be listed; "
+                "give the role `calls=(ToolCall(...), ...)`"
             )
         calls.extend(found)
     return tuple(calls)

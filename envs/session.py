@@ -296,7 +296,7 @@ class Session:
     def _ask(self, tool: Tool, call: ToolCall, who: dict[str, Any]) -> ToolAnswered:
         try:
             value = tool.run(self.world, **call.args)
-        except Exception as error:  # the user's tool: whatever it raises is the agent's answer
+        except Exception as error:  # noqa: BLE001 - whatever the user's tool raises is the agent's answer
             fault = Fault(code="tool_failed", message=f"{type(error).__name__}: {error}")
             return ToolAnswered(**who, tool=tool.name, ok=False, fault=fault, cost_usd=tool.cost_usd)
         contract = _contract_of(tool.output_schema)

@@ -6,6 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
 from safetensors.torch import load as read_tensors
 from safetensors.torch import save as write_tensors
 from torch import Tensor
@@ -92,9 +93,10 @@ def encoder_policy(name: str, files: Mapping[str, bytes]) -> EncoderPolicy:
             raise BadExport(f"policy {name} is a {about['kind']} without text features: it cannot be played on its own")
         actor = Actor(_spec(about["spec"]))
         actor.load_state_dict(read_tensors(files[f"policies/{name}.safetensors"]))
-    except (KeyError, RuntimeError, ValueError, TypeError) as error:
+        featurize = TextFeaturizer(from_state(about["features"]))
+    except (KeyError, RuntimeError, ValueError, TypeError, SafetensorError) as error:
         raise BadExport(f"policy {name}: {error}") from None
-    return EncoderPolicy(actor, TextFeaturizer(from_state(about["features"])))
+    return EncoderPolicy(actor, featurize)
 
 
 def _spec(fields: Mapping[str, Any]) -> EncoderSpec:

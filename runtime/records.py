@@ -1,4 +1,4 @@
-"""What happened: one frozen, closed record a thing. The env, the live runtime, rewards, telemetry and serving read the same ones."""
+"""What happened: one frozen, closed record a thing; env, live runtime, rewards, telemetry and serving read the same."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal

@@ -59,7 +59,7 @@ class Role:
     learns: bool = True
     budget: Budget = Budget()
     calls: tuple[ToolCall, ...] | None = None
-    """The calls to choose among, in a fixed order; None: every call that the tools' schemas allow, if they are finite."""
+    """The calls to choose among, in a fixed order; None: every call that the tools' schemas allow, if finite."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -265,7 +265,7 @@ class Team:
     opening_reveals: frozenset[str] = frozenset()
     """Truths that the first observation is meant to give away."""
     case_types: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """JSON Schema of the visible and hidden part of a scenario (keys ``visible`` and ``truth``), for scenarios from files."""
+    """JSON Schemas of a scenario's parts (keys ``visible`` and ``truth``), for scenarios from files."""
 
     def role(self, name: AgentId) -> Role:
         """The role of that name. Raises KeyError if there is none."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assembly.problems import Refused
-from runtime.errors import RepertoryError, TeamError
+from runtime.errors import RepertoryError, TeamError, UserCodeError
 
 if TYPE_CHECKING:
     from assembly.build import Build
@@ -57,7 +57,9 @@ def _fault(error: Exception) -> int:
     from trainers.blame import told, whose
 
     theirs = whose(error)
-    if theirs is not None:
+    if isinstance(error, UserCodeError):
+        print(error, file=sys.stderr)
+    elif theirs is not None:
         print(f"the team's own code raised: {theirs}", file=sys.stderr)
     elif isinstance(error, RepertoryError):
         print(f"{type(error).__name__}: {error}", file=sys.stderr)

@@ -4,15 +4,18 @@ The step is judged live, as training does; again on the episode cut after it; in
 with everything after it replaced. A term that takes only its view gives one and the same value.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 
 from rewards.audit.findings import Evidence, Finding, Where, error, warning
 from rewards.audit.judging import Pay, cut, in_hindsight, spliced, with_truth
 from rewards.audit.material import Material
 from rewards.audit.playing import Episode, Sitting
 from rewards.mix import Weighted
-from runtime.records import Rewarded
+from runtime.records import Json, Rewarded
+
+Truth = Mapping[str, Json]
 
 FIRST = 50_000
 """Scenarios from here on are the check's own where there is no end of them: no term has met them before."""
@@ -32,12 +35,14 @@ class _Trial:
 
 
 def future_in_reward(material: Material) -> Iterator[Finding]:
-    """Every term, over varied play: judged live, cut, whole, and with other tails and another truth."""
+    """Every term, over varied play: judged live, cut, whole, and with other tails and other truths."""
     names = dict.fromkeys(n for n in ("random", "ask_everything", material.best, "first_legal") if n)
-    start = FIRST if material.counts.get("train") is None else 0
-    trials = [_trial(material, n, start + 2 * i) for n in names for i in range(max(1, material.effort.examples // 4))]
+    places = count(FIRST if material.counts.get("train") is None else 0, 2)
+    each = max(1, material.effort.examples // 4)
+    trials = [_trial(material, name, next(places)) for name in names for _ in range(each)]
+    truths = [t.others[1].scenario.truth for t in trials]
     for weighted in material.mix.terms:
-        yield from _first_of_each(f for t in trials for f in _tried(weighted, t))
+        yield from _first_of_each(f for t in trials for f in _tried(weighted, t, truths))
 
 
 def _first_of_each(found: Iterator[Finding]) -> Iterator[Finding]:
@@ -53,8 +58,8 @@ def _first_of_each(found: Iterator[Finding]) -> Iterator[Finding]:
 
 
 def _trial(material: Material, player: str, index: int) -> _Trial:
-    count = material.counts.get("train")
-    here, there = (material.scenario(k if count is None else k % count) for k in (index, index + 1))
+    end = material.counts.get("train")
+    here, there = (material.scenario(k if end is None else k % end) for k in (index, index + 1))
     sitting = material.sit(player, here, paid=True)
     live: dict[tuple[str, int, str], float | None] = {}
     while not sitting.over:
@@ -80,7 +85,7 @@ def _finished(sitting: Sitting) -> Episode:
 # -- one term on one episode
 
 
-def _tried(weighted: Weighted, trial: _Trial) -> Iterator[Finding]:
+def _tried(weighted: Weighted, trial: _Trial, truths: Sequence[Truth]) -> Iterator[Finding]:
     episode = trial.episode
     for step in range(episode.steps):
         before = cut(episode, step)
@@ -97,22 +102,29 @@ def _tried(weighted: Weighted, trial: _Trial) -> Iterator[Finding]:
             if not _equal(pay.value, live):
                 yield _remembers(live, pay.value, where)
             yield from _tampered(weighted, trial, pay)
+            if not weighted.term.reads:
+                yield from _with_other_truths(weighted, before, pay, truths)
 
 
 def _tampered(weighted: Weighted, trial: _Trial, pay: Pay) -> Iterator[Finding]:
     episode, step = trial.episode, pay.step
-    if step < episode.steps - 1:
-        variants = [(episode, "the rest of the episode is on record")]
-        variants += [(spliced(episode, step, o), "another episode's tail follows") for o in trial.others]
-        for variant, what in variants:
-            then = _same_agent(in_hindsight(weighted, variant, step), pay)
-            if not _equal(pay.value, then.value):
-                yield _anticipates(pay, then, what, variant)
-    if not weighted.term.reads:
-        other = with_truth(cut(episode, step), trial.others[1].scenario.truth)
-        then = _same_agent(in_hindsight(weighted, other, step), pay)
+    if step == episode.steps - 1:
+        return
+    unpaid = cut(episode, episode.steps - 1)
+    variants = [(v, "the rest of the episode is on record") for v in (unpaid, episode)]
+    tails = [t for o in trial.others for t in (cut(o, o.steps - 1), o)]
+    variants += [(spliced(episode, step, t), "another episode's tail follows") for t in tails]
+    for variant, what in variants:
+        then = _same_agent(in_hindsight(weighted, variant, step), pay)
         if not _equal(pay.value, then.value):
-            yield _knows_truth(pay, then, _where(pay, episode))
+            yield _anticipates(pay, then, what, variant)
+
+
+def _with_other_truths(weighted: Weighted, before: Episode, pay: Pay, truths: Sequence[Truth]) -> Iterator[Finding]:
+    for truth in truths:
+        then = _same_agent(in_hindsight(weighted, with_truth(before, truth), pay.step), pay)
+        if not _equal(pay.value, then.value):
+            yield _knows_truth(pay, then, _where(pay, before))
 
 
 def _same_agent(pays: list[Pay], pay: Pay) -> Pay:

@@ -5,7 +5,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 from statistics import fmean, stdev
-from typing import cast
 
 from rewards.audit.findings import Evidence, Finding, Where, error, note
 from rewards.audit.judging import in_training
@@ -52,7 +51,7 @@ def _replayed(material: Material, episode: Episode, case: Scenario) -> Episode |
     calls: dict[AgentId, list[int | ToolCall]] = {}
     for move in episode.moves:
         calls.setdefault(move.agent, []).append(move.action)
-    seats: Seats = dict.fromkeys(material.agents, cast("ScriptedPolicy", following(calls)))
+    seats: Seats = dict.fromkeys(material.agents, following(calls))
     try:
         return played(Sitting(material.opens(case, material.seed), seats, "replay", material.seed))
     except Exception:  # noqa: BLE001 - a world may refuse a truth that does not belong to its case

@@ -69,7 +69,7 @@ class Material:
     _pay: dict[int, tuple[Episode, list[Pay]]] = field(default_factory=dict[int, tuple[Episode, list[Pay]]])
 
     def has(self, need: str) -> bool:
-        """Whether a need is met: ``team``, ``game``, ``terms``, ``train``, ``eval``, ``evaluating``, or a key of ``own``."""
+        """Whether a need is met: ``team``, ``game``, ``terms``, ``evaluating``, a split, or a key of ``own``."""
         known = {
             "team": self.team is not None and self.open is not None,
             "game": self.open_game is not None,

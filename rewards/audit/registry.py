@@ -12,7 +12,7 @@ from rewards.audit.truth_predictable_at_start import truth_predictable_at_start
 
 CHECKS: dict[str, Check] = {
     "future-in-reward": Check(
-        future_in_reward, "the reward of a step depends on nothing that came after it", ("team|game", "terms|game")
+        future_in_reward, "the reward of a step depends on nothing that came after it", ("team", "train", "terms")
     ),
     "truth-in-observation": Check(
         truth_in_observation, "nobody sees the hidden truth before a tool has been asked", ("team", "train")

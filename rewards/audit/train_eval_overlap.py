@@ -8,6 +8,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
+from operator import attrgetter
 
 from rewards.audit.findings import Evidence, Finding, Where, error
 from rewards.audit.markers import normalized
@@ -66,7 +67,8 @@ def _repeats(texts: Sequence[Hashable]) -> int:
 def _same_stream(train: Sequence[Scenario], held_out: Sequence[Scenario]) -> Finding | None:
     """Cases of one id, or of one seed of chance, that also say the same."""
     rate = _repeats([_content(s) for s in train]) / _pairs(len(train))
-    for what, key in (("name", lambda s: s.id), ("chance", lambda s: s.seed)):
+    for what, field in (("name", "id"), ("chance", "seed")):
+        key = attrgetter(field)
         known: dict[Hashable, Scenario] = {key(s): s for s in train}
         if len(known) < len(train) // 2:
             continue

@@ -17,5 +17,5 @@ def supply_chain() -> Contest:
 
 @pytest.fixture(scope="package")
 def relay() -> Contest:
-    sizes = ("ppo.train_batch_size=96", "ppo.minibatch_size=32", "ppo.num_epochs=1")
+    sizes = ("ppo.train_batch_size=192", "ppo.minibatch_size=32", "ppo.num_epochs=4")
     return contest(ROOT / "bench" / "experiments" / "relay.yaml", sizes, episodes=10)

@@ -1,5 +1,6 @@
 """What plain RLlib is given in the speed rows is what ours is given, and bf16 on a CPU trains."""
 
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -16,14 +17,16 @@ from trainers.rllib.algorithm import algorithm_config
 from trainers.rllib.runner import BatchedRunner
 
 
-def test_plain_rllib_plays_what_ours_plays(supply_chain: Contest) -> None:
+@pytest.fixture(scope="module")
+def plain(supply_chain: Contest) -> MultiAgentEnvRunner:
+    return MultiAgentEnvRunner(config=plain_config(supply_chain, envs=2, fragment=24))
+
+
+def test_plain_rllib_plays_what_ours_plays(supply_chain: Contest, plain: MultiAgentEnvRunner) -> None:
     """The same features and masks, the same networks' shapes, and rewards that reach everybody."""
-    config = plain_config(supply_chain, envs=2, fragment=24)
-    runner = MultiAgentEnvRunner(config=config)
-    episodes = runner.sample(num_episodes=4)
-    ours = BatchedRunner(
-        config=algorithm_config(supply_chain.build, supply_chain.seats, supply_chain.standardizer)
-    ).sample(num_timesteps=16)[0]
+    episodes = plain.sample(num_episodes=4)
+    runner = BatchedRunner(config=_ours(supply_chain))
+    ours = runner.sample(num_timesteps=16)[0]
     for name, seat in supply_chain.seats.items():
         theirs = episodes[0].agent_episodes[name].get_observations(0)
         mine = ours.columns[name]["obs"]
@@ -31,23 +34,22 @@ def test_plain_rllib_plays_what_ours_plays(supply_chain: Contest) -> None:
         assert theirs["features"].shape == (seat.spec.features,)
     shapes = [
         {m: {k: v.shape for k, v in module.get_state().items()} for m, module in r.module.items()}
-        for r in (runner, BatchedRunner(config=_ours(supply_chain)))
+        for r in (plain, runner)
     ]
     assert shapes[0] == shapes[1]
     assert all(e.get_return() != 0 for e in episodes)
 
 
 def _ours(contest: Contest) -> Any:
-    return algorithm_config(contest.build, contest.seats, contest.standardizer)
+    """Each with statistics of its own: an update adds to them."""
+    return algorithm_config(contest.build, contest.seats, deepcopy(contest.standardizer))
 
 
-def test_plain_rllib_learns_from_it(supply_chain: Contest) -> None:
+def test_plain_rllib_learns_from_it(supply_chain: Contest, plain: MultiAgentEnvRunner) -> None:
     """Its own learner makes an update of every policy."""
-    config = plain_config(supply_chain, envs=2, fragment=24)
-    runner = MultiAgentEnvRunner(config=config)
-    learner = config.build_learner(spaces=runner.get_spaces())
+    learner: Any = plain.config.build_learner(spaces=plain.get_spaces())
     found = learner.update(
-        episodes=runner.sample(num_timesteps=64),
+        episodes=plain.sample(num_timesteps=64),
         timesteps={"num_env_steps_sampled_lifetime": 64},
         num_epochs=1,
         minibatch_size=32,
@@ -61,7 +63,6 @@ def test_an_update_in_bf16_is_nearly_that_in_fp32(supply_chain: Contest) -> None
     for autocast in (False, True):
         torch.manual_seed(0)
         config = _ours(supply_chain)
-        config.learners(learner_class=config.learner_class)
         config.training(learner_config_dict={"autocast": autocast})
         runner = BatchedRunner(config=config)
         learner = config.build_learner(spaces=runner.get_spaces())

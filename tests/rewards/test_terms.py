@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from envs.session import Session
@@ -47,6 +47,7 @@ def test_a_wrong_cure_is_not_solved() -> None:
     assert [r.value for p in pay for r in p.records] == [0.0]
 
 
+@settings(max_examples=20)
 @given(st.lists(st.floats(-100, 100), min_size=4, max_size=4))
 def test_a_mix_is_the_weighted_sum_of_its_terms(weights: list[float]) -> None:
     """No term changes what another one says."""

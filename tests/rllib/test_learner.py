@@ -44,7 +44,7 @@ def as_episodes(fragment: Fragment) -> list[SingleAgentEpisode]:
             terminated = bool(columns[Columns.TERMINATEDS][acted[-1]])
             seen = np.append(acted, acted[-1]) if terminated else rows
             extra = {k: columns[k][acted] for k in (Columns.ACTION_LOGP, Columns.ACTION_DIST_INPUTS)}
-            name = str(len(made))
+            name: Any = str(len(made))
             episode = SingleAgentEpisode(
                 id_=name,
                 observations=InfiniteLookbackBuffer(taken(columns[Columns.OBS], seen), 0),
@@ -65,7 +65,7 @@ def as_episodes(fragment: Fragment) -> list[SingleAgentEpisode]:
     return made
 
 
-def stock(company: Company) -> PPOTorchLearner:
+def stock(company: Company) -> Any:
     """RLlib's own learner with its own connectors and the same weights."""
     made = company.config.copy(copy_frozen=False)
     made.learners(
@@ -120,7 +120,8 @@ def _leaves(column: Any) -> list[torch.Tensor]:
 @pytest.mark.parametrize(("env", "kind"), [("relay", ""), ("chorus", "multi"), ("chorus", "box")])
 def test_loss_is_rllibs(env: str, kind: str, kl: bool) -> None:
     """The same batch gives the same number, with and without the KL penalty, for every kind of action."""
-    company = Company(config(env, **({"kind": kind} if kind else {})).training(use_kl_loss=kl, vf_clip_param=0.05))
+    case: dict[str, Any] = {"kind": kind} if kind else {}
+    company = Company(config(env, **case).training(use_kl_loss=kl, vf_clip_param=0.05))
     batch = batches(company.learner, company.runner.sample())["B"]
     with torch.no_grad():
         for parameter in company.learner.module["B"].parameters():

@@ -123,7 +123,8 @@ def test_greedy_decisions_are_the_likeliest() -> None:
         import torch
 
         inputs = {k: torch.from_numpy(v) for k, v in columns[Columns.OBS].items()}
-        best = it.module[mid]._forward({Columns.OBS: inputs})[Columns.ACTION_DIST_INPUTS].argmax(1)
+        module: Any = it.module
+        best = module[mid]._forward({Columns.OBS: inputs})[Columns.ACTION_DIST_INPUTS].argmax(1)
         assert best.tolist() == columns[Columns.ACTIONS].tolist()
 
 
@@ -176,7 +177,7 @@ def test_box_actions_reach_the_environment_in_its_range() -> None:
     (fragment,) = runner("chorus", kind="box").sample()
     assert real(fragment, Columns.ACTIONS).min() < 0.0
     space = gym.spaces.Box(np.float32(0.0), np.float32(10.0), (2,))
-    assert space.contains(np.float32([5.0, 5.0]))
+    assert space.contains(np.full(2, 5.0, np.float32))
 
 
 def test_a_central_critic_sees_what_everybody_saw_last() -> None:

@@ -269,7 +269,7 @@ def config(
     settings: RunnerSettings | None = None,
     standardizer: Any = None,
     **env_config: Any,
-) -> PPOConfig:
+) -> Any:
     """A small PPO on one of the toys, with all parts of the engine in place; a policy for each agent."""
     one: Any = (
         AECAdapter(Relay()) if env == "relay" else ParallelAdapter(Chorus(kind=env_config.get("kind", "discrete")))
@@ -313,8 +313,8 @@ def own_policy(agent: Any, *args: Any, **kwargs: Any) -> Any:
 
 def _arrays(env: Any, agent: str, settings: RunnerSettings) -> gym.spaces.Dict:
     """The space of what the policy sees."""
-    space = env.observation_spaces[agent]
-    box = space["observations"] if isinstance(space, gym.spaces.Dict) else space
+    space: Any = env.observation_spaces[agent]
+    box: Any = space["observations"] if isinstance(space, gym.spaces.Dict) else space
     spaces = {"features": box}
     if isinstance(space, gym.spaces.Dict):
         spaces["action_mask"] = gym.spaces.Box(0, 1, (K,), np.int8)
@@ -326,10 +326,10 @@ def _arrays(env: Any, agent: str, settings: RunnerSettings) -> gym.spaces.Dict:
 class Company:
     """A runner and a learner that take turns as in RLlib's PPO, without Ray."""
 
-    def __init__(self, config: PPOConfig) -> None:
+    def __init__(self, config: Any) -> None:
         self.config = config
         self.runner = BatchedRunner(config=config)
-        self.learner = config.build_learner(spaces=self.runner.get_spaces())
+        self.learner: Any = config.build_learner(spaces=self.runner.get_spaces())
         self.steps = 0
         self.returns: list[float] = []
         self.sync()

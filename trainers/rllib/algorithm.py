@@ -19,9 +19,9 @@ from policies.encoder import EncoderSpec
 from policies.playing import RulePolicy
 from trainers.rllib.adapter import Adapter, AECAdapter, ParallelAdapter
 from trainers.rllib.connector import FragmentToBatch
+from trainers.rllib.faults import TellingRunner
 from trainers.rllib.learner import RepertoryLearner
 from trainers.rllib.module import EncoderModule
-from trainers.rllib.runner import BatchedRunner
 from trainers.rllib.slots import RUNNER, Featurizer, Flatten, RunnerSettings
 from trainers.seats import seated
 
@@ -174,7 +174,7 @@ def _module_spec(seat: Seat) -> RLModuleSpec:
 def _place(config: PPOConfig, experiment: Experiment) -> None:
     asked, ppo = experiment.resources, experiment.ppo
     config.env_runners(
-        env_runner_cls=BatchedRunner,
+        env_runner_cls=TellingRunner,
         num_env_runners=asked.env_runners,
         num_envs_per_env_runner=asked.envs_per_runner,
         num_cpus_per_env_runner=SHARE,

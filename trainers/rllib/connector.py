@@ -172,8 +172,13 @@ def _reward_figures(columns: Mapping[str, Any], paid: np.ndarray, agents: Sequen
 
 def _tensors(column: Any, device: torch.device) -> Any:
     if isinstance(column, Mapping):
-        return {k: torch.from_numpy(v).to(device) for k, v in column.items()}
-    return torch.from_numpy(column).to(device)
+        return {k: _tensor(v, device) for k, v in column.items()}
+    return _tensor(column, device)
+
+
+def _tensor(array: np.ndarray, device: torch.device) -> torch.Tensor:
+    """The array as a tensor; copied where it lies in Ray's object store, which nobody may write to."""
+    return torch.from_numpy(np.require(array, requirements="W")).to(device)
 
 
 def _picked(column: Any, rows: torch.Tensor) -> Any:

@@ -1,11 +1,13 @@
 """One RLlib algorithm, held by what the trainer needs of it: an iteration, its figures, its state, its policies."""
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ray.rllib.algorithms.algorithm import Algorithm
+from ray.rllib.core import ALL_MODULES
 
 from assembly.build import Build, KeyedStandardizer
 from envs.tally import Tally
@@ -14,6 +16,7 @@ from policies.playing import EncoderPolicy, Playable
 from runtime.errors import RepertoryError
 from runtime.types import AgentId
 from trainers.rllib.algorithm import Seat, algorithm_config
+from trainers.rllib.learner import UPDATE_SECONDS
 from trainers.rllib.refusals import adapters
 
 
@@ -66,16 +69,19 @@ class Engine:
         Raises:
             TrainingFault: no policy changed, or a sampler does not have the learner's weights.
         """
+        began = time.perf_counter()
         result = self.algorithm.train()
+        seconds = time.perf_counter() - began
         self._check_weights()
         runners = result["env_runners"]
         learners = {n: result["learners"][n] for n in self.policies if n in result["learners"]}
+        learning = float(result["learners"][ALL_MODULES][UPDATE_SECONDS])
         return Iterated(
             learners=learners,
             env_steps=int(runners["num_env_steps_sampled"]),
             missing=int(runners.get("missing_rewards", 0)),
-            sample_seconds=float(result["timers"]["env_runner_sampling_timer"]),
-            learn_seconds=float(result["timers"]["learner_update_timer"]),
+            sample_seconds=seconds - learning,
+            learn_seconds=learning,
             tally=self._drained(),
             episodes=_episode_means(runners),
         )

@@ -1,6 +1,7 @@
 """PPO on fair minibatches: RLlib's loss, figures once an update, a state from which training resumes bit by bit."""
 
 import math
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -38,6 +39,8 @@ RANDOMNESS = "randomness"
 SCHEDULES = "schedules"
 AUTOCAST = "autocast"
 """Key of ``learner_config_dict``: whether to compute forward passes in bfloat16."""
+UPDATE_SECONDS = "update_seconds"
+"""Under all modules: what this update took, s; RLlib's own timers are smoothed over iterations."""
 GRADIENT_NORM = "gradient_norm"
 """L2 norm over all of a module's parameters, before clipping; mean over the last epoch's minibatches."""
 
@@ -132,6 +135,7 @@ class RepertoryLearner(PPOTorchLearner):
         **kwargs: Any,
     ) -> Any:
         """Go over the fragments ``num_epochs`` times. Raises NothingToLearn and NonFinite."""
+        began = time.perf_counter()
         fragments = _fragments(training_data, episodes)
         self.before_gradient_based_update(timesteps=dict(timesteps or {}))
         self._weights_seq_no += 1
@@ -146,6 +150,7 @@ class RepertoryLearner(PPOTorchLearner):
         self._log_update(batches, figures, num_epochs, sum(map(len, fragments)))
         self.after_gradient_based_update(timesteps=dict(timesteps or {}))
         self._timestep = (timesteps or {}).get(NUM_ENV_STEPS_SAMPLED_LIFETIME, 0)
+        self.metrics.log_value((ALL_MODULES, UPDATE_SECONDS), time.perf_counter() - began, window=1)
         return self.metrics.reduce()
 
     def compute_loss_for_module(

@@ -1,0 +1,85 @@
+"""The audit as a whole: reports, waivers, own checks, and what cannot be finished."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from rich.console import Console
+
+from rewards.audit import audit
+from rewards.audit.findings import Finding, Report, Where, error
+from rewards.audit.judging import cut, in_hindsight, in_training, spliced
+from rewards.audit.material import Material
+from rewards.audit.printed import print_report
+from tests.audit.tiny import asked, material, right
+
+
+def complains(material: Material) -> Iterator[Finding]:
+    """Nobody is called judge."""
+    if "judge" in material.agents:
+        yield error("somebody is called judge", "call it otherwise", Where(agent="judge"))
+
+
+def falls_over(material: Material) -> Iterator[Finding]:
+    """Never gets there."""
+    raise RuntimeError("no way")
+    yield
+
+
+COMPLAINS, FALLS = f"{__name__}:complains", f"{__name__}:falls_over"
+
+
+@pytest.fixture(autouse=True)
+def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, __name__, sys.modules.get(__name__) or __import__("types").ModuleType(__name__))
+    monkeypatch.setattr(sys.modules[__name__], "complains", complains, raising=False)
+    monkeypatch.setattr(sys.modules[__name__], "falls_over", falls_over, raising=False)
+
+
+def test_an_own_check_is_run_and_can_be_waived() -> None:
+    """A check named module:function reports like any other; a waiver lets the run go on, its reason on record."""
+    report = audit(material(), [COMPLAINS], own=[COMPLAINS])
+    assert [f.check for f in report.errors] == [COMPLAINS]
+    waived = audit(material(), [COMPLAINS], {COMPLAINS: "it is a fine name"}, [COMPLAINS])
+    assert waived.ok
+    assert len(waived.findings) == 1
+    assert waived.state()["findings"][0]["waived"] == "it is a fine name"
+
+
+def test_a_check_that_raises_is_an_error() -> None:
+    """What was not looked at never passes for clean."""
+    report = audit(material(), [FALLS], own=[FALLS])
+    assert "RuntimeError: no way" in report.errors[0].message
+
+
+def test_a_report_survives_json_and_prints_its_example() -> None:
+    """``audit.json`` holds all of a report, and a terminal shows it."""
+    report = audit(material(), [COMPLAINS, "cross-session"], own=[COMPLAINS])
+    again = Report.from_state(json.loads(json.dumps(report.state())))
+    assert again == report
+    console = Console(record=True, width=120)
+    print_report(report, console)
+    text = console.export_text()
+    assert "somebody is called judge" in text
+    assert "call it otherwise" in text
+    assert "1 error" in text
+
+
+def test_an_unknown_check_is_refused_with_a_suggestion() -> None:
+    """A misspelt name is no silent pass."""
+    with pytest.raises(ValueError, match="did you mean cross-agent"):
+        audit(material(), ["cross-agents"])
+
+
+def test_hindsight_agrees_with_training_for_honest_terms() -> None:
+    """Cut after a step, whole, or with another tail: an honest term says what it said in training."""
+    checked = material()
+    one, other = checked.episodes("random", 2)
+    paid = [p for p in in_training(checked.mix, one) if p.term == "asked"]
+    asks = next(w for w in checked.mix.terms if w.term is asked)
+    for step in range(one.steps):
+        for variant in (one, cut(one, step), spliced(one, step, other)):
+            assert in_hindsight(asks, variant, step) == [p for p in paid if p.step == step]
+    assert right.at_end
