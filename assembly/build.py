@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from assembly.experiment import Encoder, Experiment, Scripted, TeamRef
 from envs.pettingzoo_env import make
@@ -17,7 +17,7 @@ from rewards.mix import Mix, Weighted
 from rewards.standardize import RewardStandardizer
 from rewards.terms import TERMS
 from runtime.errors import TeamError
-from runtime.types import AgentId, RewardTerm, ScriptedPolicy, Team
+from runtime.types import AgentId, Baseline, RewardTerm, ScriptedPolicy, Team
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Build:
     @cached_property
     def judge(self) -> Mix:
         """The reward terms of the file, weighted. A PettingZoo environment pays its own rewards."""
-        own = self.team.terms if self.team else {}
+        own: Mapping[str, RewardTerm] = self.team.terms if self.team else {}
         refs = self.experiment.rewards.terms
         return Mix([Weighted(reward_term(r.use, r.args, own), r.weight) for r in refs])
 
@@ -138,7 +138,7 @@ class Build:
         }
 
     def _rule(self, agent: AgentId, policy: Scripted) -> ScriptedPolicy:
-        baselines = self.team.baselines if self.team else {}
+        baselines: Mapping[str, Baseline] = self.team.baselines if self.team else {}
         if ":" in policy.use:
             found: Any = attribute(policy.use)
         elif policy.use in baselines and baselines[policy.use].policies is not None:
@@ -148,7 +148,7 @@ class Build:
             raise TeamError(
                 f"policy {policy.use!r} for {agent} is no playable baseline of the team: {', '.join(playable)}"
             )
-        return found[agent] if isinstance(found, Mapping) else found
+        return cast("Mapping[AgentId, ScriptedPolicy]", found)[agent] if isinstance(found, Mapping) else found
 
     @cached_property
     def learners(self) -> tuple[AgentId, ...]:

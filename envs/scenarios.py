@@ -5,8 +5,10 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from runtime.errors import TeamError
+from runtime.records import Json
 from runtime.seams import digest
 from runtime.types import Scenario, Team
 
@@ -78,7 +80,7 @@ def read_scenarios(path: Path) -> list[Scenario]:
     """
     problems: list[str] = []
     found: list[Scenario] = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), 1):
         if line.strip():
             try:
                 found.append(_scenario(line, number, path.stem))
@@ -95,12 +97,9 @@ def read_scenarios(path: Path) -> list[Scenario]:
 
 
 def _scenario(line: str, number: int, stem: str) -> Scenario:
-    data = json.loads(line)
-    if (
-        not isinstance(data, dict)
-        or not isinstance(data.get("visible"), dict)
-        or not isinstance(data.get("truth"), dict)
-    ):
+    read: Json = json.loads(line)
+    data = cast("dict[str, Json]", read) if isinstance(read, dict) else {}
+    if not isinstance(data.get("visible"), dict) or not isinstance(data.get("truth"), dict):
         raise ValueError('a scenario is {"visible": {…}, "truth": {…}} with an optional "id" and "seed"')
     unknown = sorted(set(data) - {"id", "visible", "truth", "seed"})
     if unknown:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from gymnasium import spaces
@@ -45,7 +45,14 @@ class _Stage:
         """Return of the team so far in this episode, in the reward terms' unit; NaN once a reward is missing."""
         self.tally = Tally()
         self._episode = -1
+        self._spaces: dict[AgentId, spaces.Discrete[np.int64]] = {}
         self.session: Session | None = None
+
+    def action_space(self, agent: AgentId) -> spaces.Discrete[np.int64]:
+        """One space object an agent, as PettingZoo asks."""
+        if agent not in self._spaces:
+            self._spaces[agent] = spaces.Discrete(len(candidates(self.team, self.team.role(agent))))
+        return self._spaces[agent]
 
     @property
     def playing(self) -> Session:
@@ -136,10 +143,9 @@ class TeamEnv(AECEnv[AgentId, Obs, int]):
         """``text`` and the mask over the role's candidates."""
         return _observation_space(len(candidates(self._stage.team, self._stage.team.role(agent))))
 
-    @cache  # noqa: B019 - one space object an agent, as PettingZoo asks; the environment lives as long
-    def action_space(self, agent: AgentId) -> spaces.Discrete:
+    def action_space(self, agent: AgentId) -> spaces.Discrete[np.int64]:
         """The role's candidates, by index."""
-        return spaces.Discrete(len(candidates(self._stage.team, self._stage.team.role(agent))))
+        return self._stage.action_space(agent)
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Open an episode: the one named by ``options["episode"]``, or one drawn from the seed, or the next."""
@@ -160,7 +166,7 @@ class TeamEnv(AECEnv[AgentId, Obs, int]):
         """The selected agent makes the call of that index (None once it is done)."""
         agent = self.agent_selection
         if self.terminations[agent] or self.truncations[agent]:
-            self._was_dead_step(action)
+            self._was_dead_step(cast(int, action))
             return
         self._cumulative_rewards[agent] = 0.0
         session = self._stage.playing
@@ -225,10 +231,9 @@ class ParallelTeamEnv(ParallelEnv[AgentId, Obs, int]):
         """``text`` and the mask over the role's candidates."""
         return _observation_space(len(candidates(self._stage.team, self._stage.team.role(agent))))
 
-    @cache  # noqa: B019 - as in TeamEnv
-    def action_space(self, agent: AgentId) -> spaces.Discrete:
+    def action_space(self, agent: AgentId) -> spaces.Discrete[np.int64]:
         """The role's candidates, by index."""
-        return spaces.Discrete(len(candidates(self._stage.team, self._stage.team.role(agent))))
+        return self._stage.action_space(agent)
 
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
@@ -272,7 +277,7 @@ class ParallelTeamEnv(ParallelEnv[AgentId, Obs, int]):
 
 def _index(action: Any) -> Any:
     """A plain int of a numpy one; anything else is left for the session to refuse."""
-    return int(action) if isinstance(action, np.integer | int) else action
+    return int(cast(int, action)) if isinstance(action, np.integer | int) else action
 
 
 def team_env(team: Team, source: Source, judge: Judge = unpaid, seed: int = 0) -> TeamEnv | ParallelTeamEnv:

@@ -100,4 +100,5 @@ def encoder_policy(name: str, files: Mapping[str, bytes]) -> EncoderPolicy:
 
 
 def _spec(fields: Mapping[str, Any]) -> EncoderSpec:
-    return EncoderSpec(**{**fields, "hidden": tuple(fields["hidden"])})
+    known: dict[str, Any] = {**fields, "hidden": tuple(fields["hidden"])}
+    return EncoderSpec(**known)

@@ -12,6 +12,10 @@ from policies.tokens import line_tokens, tokens
 
 Floats = NDArray[np.float32]
 
+_VECTORIZER: Any = TfidfVectorizer
+_HASHER: Any = FeatureHasher
+"""scikit-learn's own signatures, which its stubs know only in part."""
+
 RAREST = 0.003
 """Share of the fitted texts below which a token is taken for noise, such as an id."""
 REMEMBERED_LINES = 4_096
@@ -89,7 +93,7 @@ class TfidfFeatures(_Lines):
         """
         if len(texts) < 2:
             return cls({}, [])
-        counter = TfidfVectorizer(
+        counter = _VECTORIZER(
             analyzer=tokens,
             binary=True,
             norm=None,
@@ -135,7 +139,7 @@ class HashingFeatures(_Lines):
 
     def __init__(self, size: int) -> None:
         super().__init__(size)
-        self._hasher = FeatureHasher(n_features=size, input_type="string", alternate_sign=False, dtype=np.float32)
+        self._hasher = _HASHER(n_features=size, input_type="string", alternate_sign=False, dtype=np.float32)
 
     def columns(self, line: str) -> tuple[NDArray[np.intp], Floats]:
         """The line's columns; all weights are 1."""

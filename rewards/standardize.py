@@ -31,7 +31,8 @@ class RewardStandardizer:
         if not clip > 0:
             raise ValueError(f"clip must be positive, not {clip}")
         self.center, self.clip = center, clip
-        self._scalers: dict[str, StandardScaler] = {}
+        self._scalers: dict[str, Any] = {}
+        """scikit-learn's StandardScaler by key."""
 
     def update(self, key: str, rewards: Sequence[float] | Floats) -> None:
         """Count rewards in, ``(N,)`` in the terms' own unit. Raises ValueError if one is not finite."""
@@ -87,7 +88,8 @@ class RewardStandardizer:
         return n, self.mean(key), self.variance(key) * n
 
     def _set(self, key: str, count: int, mean: float, variance: float) -> None:
-        scaler = self._scalers[key] = StandardScaler()
+        scaler: Any = StandardScaler()
+        self._scalers[key] = scaler
         scaler.n_samples_seen_ = np.int64(count)
         scaler.mean_, scaler.var_ = np.array([mean]), np.array([variance])
         scaler.scale_ = np.sqrt(scaler.var_)

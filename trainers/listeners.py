@@ -1,8 +1,10 @@
 """Who is told of each iteration: the metrics file and sampled episodes first, then what only shows."""
 
 from collections.abc import Mapping
+from typing import cast
 
 from envs.tally import Tally
+from runtime.records import AnyRecord
 from telemetry.metrics_file import MetricsFile
 from telemetry.progress import Progress
 from telemetry.records_file import RecordsDir
@@ -38,7 +40,7 @@ class EpisodeSamples:
     def show(self, report: IterationReport, tally: Tally) -> None:
         """Keep the iteration's sampled episode, if it is one of those."""
         if tally.sample and report.iteration % SAMPLE_EVERY == 1:
-            self.directory.write(report.iteration * 1000, list(tally.sample))
+            self.directory.write(report.iteration * 1000, cast("list[AnyRecord]", list(tally.sample)))
 
 
 class Panel:
@@ -52,7 +54,7 @@ class Panel:
         self.log.show(report)
         self.log.histograms({"returns": tally.returns})
         if tally.sample and report.iteration % SAMPLE_EVERY == 1:
-            self.log.episode("sample", list(tally.sample))
+            self.log.episode("sample", cast("list[AnyRecord]", list(tally.sample)))
 
     def finish(self, settings: Mapping[str, float | str | bool], score: float | None) -> None:
         """Write the settings beside the final score."""

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -70,7 +70,7 @@ def measure(build: Build, episodes: int = EPISODES) -> Measured:
 
 def random_seats(build: Build) -> dict[AgentId, Playable]:
     """Random players for all learning agents."""
-    spaces: Mapping[AgentId, Any] = make_adapter(build, "train").action_spaces
+    spaces = cast("Mapping[AgentId, Any]", make_adapter(build, "train").action_spaces)
 
     def sampler(agent: AgentId) -> RandomPolicy:
         space = spaces[agent]

@@ -5,12 +5,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 
 from assembly.build import Build
+from runtime.records import AnyRecord
 from telemetry.durable import replace_file
 from telemetry.metrics_file import MetricsFile
 from telemetry.progress import RunConsole, Until, closing_table, progress
@@ -166,7 +167,7 @@ def _finish(build: Build, directory: Path, prepared: Prepared, loop: Loop, plain
     purse.pay(tried)
     keep = RecordsDir(directory / RECORDS)
     for place, records in enumerate(tried.sampled):
-        keep.write(plain.iterations * 1000 + 900 + place, list(records))
+        keep.write(plain.iterations * 1000 + 900 + place, cast("list[AnyRecord]", list(records)))
     report = evaluation(tried, prepared.compared) if tried.episodes else loop.evaluated
     lost: Mapping[str, float | None] = {}
     if build.experiment.evaluation.role_swap and build.team is not None:

@@ -31,7 +31,7 @@ def test_shipped_teams_pass(name: str, seed: int) -> None:
 def test_a_shipped_game_passes() -> None:
     """An environment that shares nothing between runs is clean; checks that need a team say that they do not apply."""
     report = audit(material_of(Build(load(EXPERIMENTS / "tictactoe.yaml")), QUICK))
-    assert report.findings == ()
+    assert [f for f in report.findings if f.severity != "note"] == []
     assert report.ran["cross-session"].skipped == ""
     assert report.ran["truth-in-observation"].skipped == "needs team"
 

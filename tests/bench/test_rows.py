@@ -47,6 +47,7 @@ def test_whose_pole_falls_leaves_and_the_other_goes_on() -> None:
     """An agent that always pushes left is out soon; the other is still paid."""
     game = multi_cartpole.parallel_env()
     seen, _ = game.reset(seed=3)
+    terminated: dict[str, bool] = {}
     while len(game.agents) == 2:
         seen, _, terminated, _, _ = game.step({"agent_0": 0, "agent_1": int(seen["agent_1"][2] > 0)})
     assert terminated["agent_0"]
