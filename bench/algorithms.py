@@ -93,7 +93,7 @@ class Plain(_Timed):
 class PlainInPieces(Plain):
     """The same with short fragments, which spare RLlib most of its quadratic work on long ones."""
 
-    fragment = 24
+    fragment = 25
 
 
 class FeaturizingEnv(MultiAgentEnv):

@@ -13,7 +13,7 @@ run on one machine: look at the ratios, not at the seconds. A row that is not he
 
 * **speed**: one PPO iteration, sampling and update. *ours* is this project's engine with everything it does in a run;
   *plain* is RLlib's own runner, connectors and learner with 8 environments and its default fragments; *plain in
-  pieces* the same with fragments of 24 steps (*wide*: with as many environments as ours); *handwritten* a PPO loop in
+  pieces* the same with fragments of 25 steps (*wide*: with as many environments as ours); *handwritten* a PPO loop in
   PyTorch without any library (`bench/handwritten.py`). All have the same environment, features, networks, batch,
   minibatch and epochs.
 * **two_step**, **cartpole**, **waterworld**: the target is the figure of RLlib's own tuned example.

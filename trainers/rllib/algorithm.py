@@ -213,11 +213,13 @@ def _train(config: PPOConfig, experiment: Experiment, standardizer: Any, lr_scal
             normalize_advantages=ppo.normalize_advantages,
         )
 
-    config.learners(add_default_connectors_to_learner_pipeline=False)
-    config.training(
+    config.learners(
+        add_default_connectors_to_learner_pipeline=False,
         learner_class=RepertoryLearner,
         learner_connector=connector,
         learner_config_dict={"autocast": autocast(experiment)},
+    )
+    config.training(
         lr=linear((ppo.lr[0] * lr_scale, ppo.lr[1] * lr_scale), total),
         gamma=ppo.gamma,
         lambda_=ppo.lambda_,
