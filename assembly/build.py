@@ -169,7 +169,7 @@ class Build:
 
 
 class KeyedStandardizer(RewardStandardizer):
-    """A standardizer asked by agent, whose statistics may be shared by several."""
+    """A standardizer that is updated and asked by agent, though several agents may share statistics."""
 
     def __init__(self, key_of: Mapping[AgentId, str], *, center: bool, clip: float) -> None:
         super().__init__(center=center, clip=clip)

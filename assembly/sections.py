@@ -126,14 +126,14 @@ class Waiver(Section):
     check: Text
     """The check's name, such as `future-in-reward`."""
     reason: Text
-    """Why it is accepted; printed and recorded."""
+    """Why it is accepted; printed with the report."""
 
 
 class Audit(Section):
-    """The reward audit."""
+    """The reward audit, `python -m rewards.audit EXPERIMENT.yaml`. Training does not run it by itself yet."""
 
     waive: Annotated[tuple[Waiver, ...], Strict(False)] = ()
-    """Checks whose errors do not stop the run."""
+    """Checks whose errors do not make the audit fail."""
 
 
 class Rewards(Section):

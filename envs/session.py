@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from envs.candidates import candidates
+from envs.contracts import contract_of, pass_schema
 from envs.floor import Floor
 from envs.transcript import Transcript
 from runtime.records import (
@@ -32,7 +33,6 @@ from runtime.types import (
     PASS_TURN,
     AgentId,
     Observation,
-    Pipeline,
     Role,
     Scenario,
     Team,
@@ -257,8 +257,8 @@ class Session:
 
     def _contract(self, agent: AgentId, tool: str) -> Contract:
         if tool in _NO_TOOL:
-            return _contract_of(_pass_schema(self.team, tool))
-        return _contract_of(self.team.tools[tool].input_schema)
+            return contract_of(pass_schema(self.team, tool))
+        return contract_of(self.team.tools[tool].input_schema)
 
     def _refuse(self, agent: AgentId, tool: str, fault: Fault | None, who: dict[str, Any]) -> None:
         self.invalid[agent] += 1
@@ -299,7 +299,7 @@ class Session:
         except Exception as error:  # noqa: BLE001 - whatever the user's tool raises is the agent's answer
             fault = Fault(code="tool_failed", message=f"{type(error).__name__}: {error}")
             return ToolAnswered(**who, tool=tool.name, ok=False, fault=fault, cost_usd=tool.cost_usd)
-        contract = _contract_of(tool.output_schema)
+        contract = contract_of(tool.output_schema)
         raw: Json = None
         wrong = contract.problem(value)
         if wrong and tool.loose:
@@ -325,39 +325,3 @@ class Session:
     def _stamp(self, agent: AgentId = "") -> dict[str, Any]:
         stamp: dict[str, Any] = {"correlation_id": self.correlation_id, "at": self._at}
         return {**stamp, "agent": agent, "turn": self._turn[agent]} if agent else stamp
-
-
-_CONTRACTS: dict[int, tuple[Mapping[str, Any], Contract]] = {}
-
-
-def _contract_of(schema: Mapping[str, Any]) -> Contract:
-    """The schema's contract, made once. Keyed by identity: schemas live as long as their team, and are held here."""
-    known = _CONTRACTS.get(id(schema))
-    if known is None:
-        known = _CONTRACTS[id(schema)] = (schema, Contract(schema))
-    return known[1]
-
-
-_NOTHING: Mapping[str, Any] = {"type": "object", "additionalProperties": False}
-
-
-def _pass_schema(team: Team, call: str) -> Mapping[str, Any]:
-    turns = team.turns
-    if not isinstance(turns, Pipeline) or turns.handoff == "notes" or call != HAND_OVER:
-        return _NOTHING
-    return _verdict_schema(turns.verdicts)
-
-
-_VERDICTS: dict[tuple[str, ...], Mapping[str, Any]] = {}
-
-
-def _verdict_schema(verdicts: tuple[str, ...]) -> Mapping[str, Any]:
-    return _VERDICTS.setdefault(
-        verdicts,
-        {
-            "type": "object",
-            "properties": {"suspicion": {"enum": list(verdicts)}},
-            "required": ["suspicion"],
-            "additionalProperties": False,
-        },
-    )

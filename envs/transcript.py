@@ -11,7 +11,7 @@ class Transcript:
     """The lines each agent sees: the case, notes handed to it, its tools' answers, its errors, what the world shows."""
 
     def __init__(self, team: Team, scenario: Scenario, world: World) -> None:
-        self._team, self._world = team, world
+        self._team = team
         self._look = getattr(world, "look", None)
         case = Seen(kind="case", source="case", data=scenario.visible, text=f"case {canonical(dict(scenario.visible))}")
         self._lines: dict[AgentId, list[Seen]] = {r.name: [case] for r in team.roles}

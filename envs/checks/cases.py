@@ -1,14 +1,13 @@
 """Are the scenarios reproducible, distinct, plain JSON, and is their truth kept out of what is visible?"""
 
-import copy
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, cast
 
 from envs.checks.findings import Finding, calling
 from envs.checks.subject import Subject
+from runtime.leaves import leaves
 from runtime.records import Json
 from runtime.tools import Contract
 from runtime.types import Scenario, Team
@@ -110,9 +109,9 @@ def visible_truth(subject: Subject) -> Iterator[Finding]:
 def _copied(key: str, held: Sequence[tuple[Scenario, Json]]) -> Iterator[Finding]:
     if len({json.dumps(v, default=str, sort_keys=True) for _, v in held}) < 2:
         return
-    leaves = [dict(_leaves(dict(s.visible))) for s, _ in held]
-    for path in leaves[0]:
-        if all(path in seen and seen[path] == value for seen, (_, value) in zip(leaves, held, strict=True)):
+    fields = [dict(leaves(dict(s.visible))) for s, _ in held]
+    for path in fields[0]:
+        if all(path in seen and seen[path] == value for seen, (_, value) in zip(fields, held, strict=True)):
             yield _wrong(
                 f"truth.{key} stands in visible{path}",
                 "scenarios",
@@ -124,42 +123,12 @@ def _copied(key: str, held: Sequence[tuple[Scenario, Json]]) -> Iterator[Finding
 def _quoted(key: str, held: Sequence[tuple[Scenario, Json]]) -> Iterator[Finding]:
     for scenario, value in held:
         shown = json.dumps(dict(scenario.visible), ensure_ascii=False, default=str)
-        for _, text in _leaves(value):
+        for _, text in leaves(value):
             if isinstance(text, str) and len(text) >= LONG_TEXT and json.dumps(text, ensure_ascii=False)[1:-1] in shown:
                 message = f"the text of truth.{key} stands in what is visible"
                 yield _wrong(message, f"scenario {scenario.id}", "take it out, or name it in opening_reveals", "hidden")
 
 
-def _leaves(value: Json, path: str = "") -> Iterator[tuple[str, Json]]:
-    if isinstance(value, dict):
-        for key, part in cast("dict[str, Any]", value).items():
-            yield from _leaves(part, f"{path}.{key}")
-    elif isinstance(value, list | tuple):
-        for place, part in enumerate(cast("list[Any]", value)):
-            yield from _leaves(part, f"{path}[{place}]")
-    else:
-        yield path, value
-
-
-def replaced(value: Json, path: str, by: Json) -> Json:
-    """A copy of a value with the leaf at that path replaced."""
-    whole = copy.deepcopy(value)
-    _put(whole, path, by, "")
-    return whole
-
-
-def _put(value: Json, path: str, by: Json, at: str) -> None:
-    if not isinstance(value, dict | list):
-        return
-    whole = cast("Any", value)
-    for key in list(whole) if isinstance(value, dict) else range(len(whole)):
-        here = f"{at}.{key}" if isinstance(value, dict) else f"{at}[{key}]"
-        if here == path:
-            whole[key] = by
-        else:
-            _put(whole[key], path, by, here)
-
-
 def texts(value: Json) -> list[tuple[str, str]]:
     """Every text in a value, with its path."""
-    return [(path, leaf) for path, leaf in _leaves(value) if isinstance(leaf, str)]
+    return [(path, leaf) for path, leaf in leaves(value) if isinstance(leaf, str)]

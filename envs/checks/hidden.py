@@ -4,10 +4,11 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
-from envs.checks.cases import replaced, texts
+from envs.checks.cases import texts
 from envs.checks.findings import Fail, Finding, calling
 from envs.checks.subject import Subject
 from envs.session import Session
+from runtime.leaves import replaced
 from runtime.records import ToolCall
 from runtime.types import HAND_OVER, AgentId, Pipeline, Scenario
 

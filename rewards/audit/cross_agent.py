@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 
 from rewards.audit.findings import Evidence, Finding, Where, error
-from rewards.audit.markers import leaves, normalized
+from rewards.audit.markers import normalized
 from rewards.audit.material import Material
 from rewards.audit.playing import Episode, Move, Sitting, seen_by
+from runtime.leaves import leaves
 from runtime.records import Observed, Sent, ToolAnswered
 from runtime.types import AgentId, Pipeline
 

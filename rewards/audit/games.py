@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from random import Random
 from typing import Any, Protocol
 
 import numpy as np
@@ -175,17 +174,3 @@ def played_game(sitting: GameSitting, limit: int = 2_000) -> Game:
         sitting.step()
         limit -= 1
     return sitting.game()
-
-
-def script_of(game: Game, steps: int) -> list[dict[AgentId, Any]]:
-    """The actions of the first steps, to be taken again."""
-    found: list[dict[AgentId, Any]] = [{} for _ in range(steps)]
-    for move in game.moves:
-        if move.step < steps:
-            found[move.step][move.agent] = move.action
-    return found
-
-
-def chance_of(*key: object) -> Random:
-    """Chance that depends on the key only."""
-    return Random(digest("audit", *key))

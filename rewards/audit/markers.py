@@ -3,11 +3,8 @@
 import base64
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any, cast
-
-from runtime.records import Json
 
 SHORTEST = 4
 """Characters a text needs to be looked for in disguise: shorter ones turn up by chance."""
@@ -17,30 +14,6 @@ _HASH_PREFIX = 8
 _REVERSIBLE = 6
 """Letters and digits a text needs to be looked for backwards: shorter ones are parts of other words."""
 _RUNS = re.compile(r"[A-Za-z0-9+/_=-]{6,}")
-
-
-def leaves(value: Json, path: str = "") -> Iterator[tuple[str, Json]]:
-    """Every text, number and truth value in a JSON value, with its path such as ``.answer.rows[0]``."""
-    if isinstance(value, dict):
-        for key, inner in cast("dict[str, Json]", value).items():
-            yield from leaves(inner, f"{path}.{key}")
-    elif isinstance(value, list | tuple):
-        for place, inner in enumerate(cast("Iterable[Json]", value)):
-            yield from leaves(inner, f"{path}[{place}]")
-    else:
-        yield path, value
-
-
-def replaced(value: Json, path: str, new: Json, at: str = "") -> Json:
-    """The JSON value with another leaf at a path."""
-    if at == path:
-        return new
-    if isinstance(value, dict):
-        return {k: replaced(v, path, new, f"{at}.{k}") for k, v in cast("dict[str, Json]", value).items()}
-    if isinstance(value, list | tuple):
-        items = cast("Iterable[Json]", value)
-        return [replaced(v, path, new, f"{at}[{i}]") for i, v in enumerate(items)]
-    return value
 
 
 def top(path: str) -> str:
@@ -126,8 +99,3 @@ def _tried(decode: Callable[[], bytes]) -> str:
 
 
 _DECODERS: Mapping[str, Callable[[str], str]] = {"base64": _base64, "base32": _base32, "hex": _hex}
-
-
-def words_of(values: Iterable[Any]) -> set[str]:
-    """Every leaf of the values as text."""
-    return {str(leaf) for value in values for _, leaf in leaves(value)}

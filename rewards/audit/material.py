@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from rewards.audit.games import GAME_PLAYERS, Game, GameSitting, OpensGame, played_game
+from rewards.audit.games import Game, GameSitting, OpensGame, played_game
 from rewards.audit.judging import Pay, in_training
 from rewards.audit.players import GOLD, following, gold_calls, players_of
 from rewards.audit.playing import Episode, Opens, Seats, Sitting, played
@@ -161,11 +161,6 @@ class Material:
         """Opens environments; a check that needs ``game`` has it."""
         assert self.open_game is not None
         return self.open_game
-
-    @property
-    def game_players(self) -> tuple[str, ...]:
-        """Ways to play the environment."""
-        return GAME_PLAYERS
 
     def games(self, player: str, count: int, start: int = 0) -> list[Game]:
         """Games of a player on seeds of the audit's own, each played once."""

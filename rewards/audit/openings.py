@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import cast
 
 from rewards.audit.games import Sight
-from rewards.audit.markers import leaves
+from runtime.leaves import leaves
 from runtime.records import Json
 from runtime.types import Observation
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from rewards.audit.findings import Evidence, Finding, Where, error
-from rewards.audit.markers import leaves
 from rewards.audit.material import Material
+from runtime.leaves import leaves
 
 
 def statistics_touched_by_eval(material: Material) -> Iterator[Finding]:

@@ -11,10 +11,11 @@ from itertools import pairwise
 from typing import cast
 
 from rewards.audit.findings import Evidence, Finding, Where, error, note
-from rewards.audit.markers import disguised, found_in, leaves, replaced, top
+from rewards.audit.markers import disguised, found_in, top
 from rewards.audit.material import Material
 from rewards.audit.players import NoLegalCall
 from rewards.audit.playing import Episode, Move, Table
+from runtime.leaves import leaves, replaced
 from runtime.records import Json, Sent, ToolAnswered, ToolCall, ToolCalled
 from runtime.types import HAND_OVER, PASS_TURN, Observation, Scenario
 

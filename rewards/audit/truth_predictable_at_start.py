@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewards.audit.findings import Evidence, Finding, Where, error, note
-from rewards.audit.markers import leaves, top
+from rewards.audit.markers import top
 from rewards.audit.material import Material
 from rewards.audit.openings import Features, of_observation, of_sight
+from runtime.leaves import leaves
 from runtime.records import Json
 from runtime.types import AgentId, Scenario
 
