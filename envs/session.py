@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from envs.asking import Ask, ask
 from envs.candidates import candidates
 from envs.contracts import contract_of, pass_schema
 from envs.floor import Floor
@@ -26,7 +27,7 @@ from runtime.records import (
     ToolCalled,
 )
 from runtime.seams import Clock, digest, now
-from runtime.tools import Contract, parse_call, shortened
+from runtime.tools import Contract, parse_call
 from runtime.types import (
     HAND_BACK,
     HAND_OVER,
@@ -36,7 +37,6 @@ from runtime.types import (
     Role,
     Scenario,
     Team,
-    Tool,
     World,
 )
 
@@ -51,6 +51,8 @@ class Sampled:
 
 
 UNSAMPLED = Sampled()
+Action = int | ToolCall | str | Fault
+"""A candidate's index, a call, a call as JSON text, or a fault: why there is no call."""
 _NO_TOOL = (HAND_OVER, HAND_BACK, PASS_TURN)
 
 
@@ -85,6 +87,8 @@ class Session:
         """Calls that were answered with an error, by agent."""
         self.ended = self.truncated = self.success = False
         self.outcome: Mapping[str, Json] = {}
+        self.asking: Ask = ask
+        """How tools are asked; where they run under a deadline or on another machine, by something else."""
         self._clock, self._at = clock, clock()
         self._floor = Floor(team.turns)
         self._roles: dict[AgentId, Role] = {r.name: r for r in team.roles}
@@ -142,13 +146,13 @@ class Session:
 
     # -- what an action does
 
-    def act(self, agent: AgentId, action: int | ToolCall | str, sampled: Sampled = UNSAMPLED) -> Sequence[Record]:
+    def act(self, agent: AgentId, action: Action, sampled: Sampled = UNSAMPLED) -> Sequence[Record]:
         """Carry out one agent's decision and return what happened.
 
         Args:
             agent: one of ``to_act``.
-            action: a candidate's index, a call, or a call as JSON text. One that is malformed, unknown, ill-typed,
-                illegal or over budget is answered to the agent with a structured error, and counted.
+            action: a candidate's index, a call, a call as JSON text, or why there is none. One that is malformed,
+                unknown, ill-typed, illegal or over budget is answered with a structured error, and counted.
             sampled: how the policy came to it, for the record.
 
         Raises:
@@ -176,7 +180,7 @@ class Session:
         return self.records[start:]
 
     def act_all(
-        self, actions: Mapping[AgentId, int | ToolCall | str], sampled: Mapping[AgentId, Sampled] | None = None
+        self, actions: Mapping[AgentId, Action], sampled: Mapping[AgentId, Sampled] | None = None
     ) -> Sequence[Record]:
         """Carry out a simultaneous round: every decision is taken on what was seen before the round."""
         start = len(self.records)
@@ -209,8 +213,8 @@ class Session:
             **who, call=shown, logp=sampled.logp, probabilities=sampled.probabilities, policy_hash=sampled.policy_hash
         )
 
-    def _read(self, agent: AgentId, action: int | ToolCall | str) -> ToolCall | Fault:
-        if isinstance(action, ToolCall):
+    def _read(self, agent: AgentId, action: Action) -> ToolCall | Fault:
+        if isinstance(action, ToolCall | Fault):
             return action
         if isinstance(action, str):
             return parse_call(action)
@@ -281,7 +285,7 @@ class Session:
         spent.calls += 1
         spent.usd += tool.cost_usd
         self.records.append(ToolCalled(**who, tool=tool.name, args=call.args))
-        answer = self._ask(tool, call, who)
+        answer = self.asking(self.world, tool, call, who)
         self.records.append(answer)
         if answer.ok:
             self._transcript.answer(agent, call, answer.value)
@@ -292,23 +296,6 @@ class Session:
             self._end()
         else:
             self._next_turn()
-
-    def _ask(self, tool: Tool, call: ToolCall, who: dict[str, Any]) -> ToolAnswered:
-        try:
-            value = tool.run(self.world, **call.args)
-        except Exception as error:  # noqa: BLE001 - whatever the user's tool raises is the agent's answer
-            fault = Fault(code="tool_failed", message=f"{type(error).__name__}: {error}")
-            return ToolAnswered(**who, tool=tool.name, ok=False, fault=fault, cost_usd=tool.cost_usd)
-        contract = contract_of(tool.output_schema)
-        raw: Json = None
-        wrong = contract.problem(value)
-        if wrong and tool.loose:
-            raw, value = value, contract.coerce(value)
-            wrong = contract.problem(value)
-        if wrong:
-            fault = Fault(code="bad_answer", message=wrong[0], path=wrong[1])
-            return ToolAnswered(**who, tool=tool.name, ok=False, fault=fault, cost_usd=tool.cost_usd, raw=raw)
-        return ToolAnswered(**who, tool=tool.name, ok=True, value=shortened(value), cost_usd=tool.cost_usd, raw=raw)
 
     def _next_turn(self) -> None:
         if self._floor.acted():

@@ -3,14 +3,16 @@
 from collections.abc import Mapping
 from typing import cast
 
-from envs.tally import Tally
 from runtime.records import AnyRecord
+from telemetry.metrics.meters import Meters
+from telemetry.metrics.training import feed
 from telemetry.metrics_file import MetricsFile
 from telemetry.progress import Progress
 from telemetry.records_file import RecordsDir
 from telemetry.scalars import IterationReport
 from telemetry.tensorboard import TensorBoardLog
 from trainers.checkpoints import TrainerState
+from trainers.rllib.engine import Iterated
 
 SAMPLE_EVERY = 5
 """Iterations between episodes that are kept."""
@@ -22,7 +24,7 @@ class MetricsLines:
     def __init__(self, file: MetricsFile) -> None:
         self.file = file
 
-    def show(self, report: IterationReport, tally: Tally) -> None:
+    def show(self, report: IterationReport, given: Iterated) -> None:
         """Write the iteration."""
         self.file.append(report)
 
@@ -37,10 +39,11 @@ class EpisodeSamples:
     def __init__(self, directory: RecordsDir) -> None:
         self.directory = directory
 
-    def show(self, report: IterationReport, tally: Tally) -> None:
+    def show(self, report: IterationReport, given: Iterated) -> None:
         """Keep the iteration's sampled episode, if it is one of those."""
-        if tally.sample and report.iteration % SAMPLE_EVERY == 1:
-            self.directory.write(report.iteration * 1000, cast("list[AnyRecord]", list(tally.sample)))
+        sample = given.tally.sample
+        if sample and report.iteration % SAMPLE_EVERY == 1:
+            self.directory.write(report.iteration * 1000, cast("list[AnyRecord]", list(sample)))
 
 
 class Panel:
@@ -49,9 +52,10 @@ class Panel:
     def __init__(self, log: TensorBoardLog) -> None:
         self.log = log
 
-    def show(self, report: IterationReport, tally: Tally) -> None:
+    def show(self, report: IterationReport, given: Iterated) -> None:
         """Add the iteration's curves, histograms and sampled episode."""
         self.log.show(report)
+        tally = given.tally
         self.log.histograms({"returns": tally.returns})
         if tally.sample and report.iteration % SAMPLE_EVERY == 1:
             self.log.episode("sample", cast("list[AnyRecord]", list(tally.sample)))
@@ -61,12 +65,23 @@ class Panel:
         self.log.close(settings, score)
 
 
+class Instruments:
+    """The metrics port, and whatever reads it. Fed last: it is only a view."""
+
+    def __init__(self, meters: Meters) -> None:
+        self.meters = meters
+
+    def show(self, report: IterationReport, given: Iterated) -> None:
+        """Put the iteration into the instruments."""
+        feed(self.meters, report, given.latencies_ms)
+
+
 class OnScreen:
     """The terminal."""
 
     def __init__(self, display: Progress) -> None:
         self.display = display
 
-    def show(self, report: IterationReport, tally: Tally) -> None:
+    def show(self, report: IterationReport, given: Iterated) -> None:
         """Show the iteration."""
         self.display.show(report)

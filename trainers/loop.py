@@ -17,14 +17,14 @@ from trainers.missing import surely, told
 from trainers.prepare import Prepared
 from trainers.rllib.algorithm import seats as seats_of
 from trainers.rllib.chance import NonFinite
-from trainers.rllib.engine import Engine, TrainingFault
+from trainers.rllib.engine import Engine, Iterated, TrainingFault
 from trainers.rllib.learner import NothingToLearn
 
 
 class Listener(Protocol):
     """Whatever is told of each iteration."""
 
-    def show(self, report: IterationReport, tally: Tally) -> None:
+    def show(self, report: IterationReport, given: Iterated) -> None:
         """Take note of an iteration."""
         ...
 
@@ -117,7 +117,7 @@ class Loop:
         self.state = replace(self.state, seconds=self._before + time.monotonic() - self._started)
         report = iteration_report(self.build, self.state, given, seconds, evaluated)
         for listener in self.listeners:
-            listener.show(report, tally)
+            listener.show(report, given)
         self.why.update(tally.why)
         before = self.state.rollbacks
         wrong = self._missing() or self._alarmed(report, tally)

@@ -1,7 +1,7 @@
 """One RLlib algorithm, held by what the trainer needs of it: an iteration, its figures, its state, its policies."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,8 @@ class Iterated:
     sample_seconds: float
     learn_seconds: float
     tally: Tally
+    latencies_ms: Sequence[tuple[AgentId, float]]
+    """A sample of decisions: who took it, and how long it took, ms."""
     episodes: Mapping[str, float]
     """RLlib's means over episodes: ``return``, ``length``, and each agent's return under ``agent/NAME``."""
 
@@ -83,6 +85,7 @@ class Engine:
             sample_seconds=seconds - learning,
             learn_seconds=learning,
             tally=self._drained(),
+            latencies_ms=[d for part in self._on_runners(lambda runner: runner.latencies_ms()) for d in part],
             episodes=_episode_means(runners),
         )
 

@@ -16,6 +16,7 @@ from trainers.rllib.adapter import Adapter, Ending
 from trainers.rllib.fragment import Arrays, Fragment, ModuleID, Rows, Trajectory, ordered, taken
 from trainers.rllib.metrics import Finished, Tally
 from trainers.rllib.slots import FEATURES, STATE, Slot
+from trainers.rllib.stopwatch import Stopwatch
 
 Opened = tuple[dict[AgentId, Any], dict[AgentId, dict[str, Any]]]
 Open = Callable[[Adapter], Opened]
@@ -52,6 +53,7 @@ class Rollout:
         self.agents: tuple[AgentId, ...] = tuple(envs[0].seats)
         self.central = frozenset(central)
         self.slots: list[Slot | None] = [None] * len(envs)
+        self.stopwatch = Stopwatch()
         self._codes = {a: i for i, a in enumerate(self.agents)}
         self._rows: dict[ModuleID, Rows] = defaultdict(Rows)
         self._place = next(iter(central.values()), {})
@@ -67,10 +69,17 @@ class Rollout:
             live = [s for s in self.slots if s is not None]
             if not live:
                 break
+            began = self.stopwatch.begin()
             self._decide(live, explore)
+            timed = self.stopwatch.chosen(began)
             for i, slot in enumerate(self.slots):
-                if slot is not None and self._advance(slot, tally):
+                if slot is None:
+                    continue
+                if self._advance(slot, tally):
                     self.slots[i] = None
+                if timed is not None:
+                    self.stopwatch.done(slot.actions, timed)
+                    timed = None
         return self._cut(tally)
 
     def _fill(self, quota: Quota, tally: Tally, open_next: Open) -> None:

@@ -119,6 +119,10 @@ class BatchedRunner(MultiAgentEnvRunner):
         """What this runner samples with; equal to the learner's where its weights are not stale."""
         return {mid: policy_hash(m) for mid, m in self.module.items()}
 
+    def latencies_ms(self) -> list[tuple[AgentId, float]]:
+        """A sample of decisions since it was last asked for: who took it, and how long it took, ms."""
+        return self._rollout.stopwatch.take() if self._rollout is not None else []
+
     def _open(self, env: Adapter) -> Opened:
         """Reset to this worker's next episode: worker i of n plays i, i + n, i + 2n, …"""
         workers = max(1, self.num_workers or 0)
