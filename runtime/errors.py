@@ -22,3 +22,25 @@ class RewardFault(RepertoryError):
 
 class TeamError(RepertoryError):
     """A team, role, tool or scenario is not well formed: what, and what to do about it."""
+
+
+class ServiceUnavailable(RepertoryError):
+    """A declared service is missing, unreachable, too old, or its clock is off: which, what was seen, what to do."""
+
+    def __init__(self, declared: str, seen: str, remedy: str) -> None:
+        super().__init__(declared, seen, remedy)
+        self.declared, self.seen, self.remedy = declared, seen, remedy
+
+    def __str__(self) -> str:
+        return f"{self.declared}: {self.seen}; {self.remedy}"
+
+
+class Fenced(RepertoryError):
+    """The writer is no longer the owner: another one took over while it was away, and its work is void."""
+
+    def __init__(self, owner: str, held: int, current: int) -> None:
+        super().__init__(owner, held, current)
+        self.owner, self.held, self.current = owner, held, current
+
+    def __str__(self) -> str:
+        return f"{self.owner} is owned by epoch {self.current}; epoch {self.held} may not write any more"
