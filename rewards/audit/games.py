@@ -70,7 +70,8 @@ class OpensGame(Protocol):
 
 
 GamePlayer = str
-"""``random``, ``first_legal``, ``last_legal``: what any environment can be played by."""
+"""``random``, ``first_legal``, ``last_legal``: what any environment can be played by. Where all actions are legal, the
+last two stand for two fixed actions."""
 GAME_PLAYERS: tuple[GamePlayer, ...] = ("random", "first_legal", "last_legal")
 
 
@@ -149,7 +150,9 @@ class GameSitting:
     def _action(self, seen: Sight, place: int) -> Any:
         if place < len(self._script) and seen.agent in self._script[place]:
             return self._script[place][seen.agent]
-        if self.player != "random" and seen.mask is not None:
+        if self.player != "random":
+            if seen.mask is None:
+                return self.table.sample(seen.agent, digest("audit", self.player, seen.agent) % 2**31)
             found = [i for i, ok in enumerate(seen.mask) if ok]
             return found[0] if self.player == "first_legal" else found[-1]
         return self.table.sample(seen.agent, digest("audit", self.player, self.seed, seen.agent, place) % 2**31)

@@ -56,18 +56,20 @@ def in_training(mix: Mix, episode: Episode) -> list[Pay]:
     return found
 
 
-def in_hindsight(weighted: Weighted, episode: Episode, step: int) -> list[Pay]:
-    """What the term says of a step when the whole episode is on record: in a view that ends at the step."""
+def views(weighted: Weighted, episode: Episode, step: int) -> list[PastView]:
+    """What the term gets to see of a step, one view for each value that it pays; none where it is not due."""
     term, since, end = weighted.term, episode.cuts[step], episode.ends[step]
     last = step == episode.steps - 1
     if term.at_end and not (last and episode.ended):
         return []
     turns = [(r.agent, r.turn) for r in episode.records[since:end] if isinstance(r, Decided)]
-    views = [
-        PastView(term, episode, agent, turn, since, end)
-        for agent, turn in (turns[-1:] if term.scope == "team" else turns)
-    ]
-    return [_pay(weighted, view, step) for view in views]
+    due = turns[-1:] if term.scope == "team" else turns
+    return [PastView(term, episode, agent, turn, since, end) for agent, turn in due]
+
+
+def in_hindsight(weighted: Weighted, episode: Episode, step: int) -> list[Pay]:
+    """What the term says of a step when the whole episode is on record: in a view that ends at the step."""
+    return [_pay(weighted, view, step) for view in views(weighted, episode, step)]
 
 
 def _pay(weighted: Weighted, view: PastView, step: int) -> Pay:

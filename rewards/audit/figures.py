@@ -1,0 +1,155 @@
+"""Play as numbers: what was paid in each run, by term; for teams and for games alike."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rewards.audit.games import GAME_PLAYERS, Game
+from rewards.audit.judging import Pay
+from rewards.audit.material import Material
+from rewards.audit.playing import Episode
+from rewards.mix import Weighted
+from runtime.types import TermKind
+
+Floats = NDArray[np.float64]
+
+MEASURED = ("random", "ask_everything")
+"""Players that ranges are measured on, beside the best one there is."""
+FEWEST = 20
+"""Episodes of the players that are not measured, at least."""
+SAME = 1e-9
+"""Relative difference below which two values are one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Payer:
+    """Something that pays: a term of the mix with a weight, or a game, which pays each agent by a rule of its own."""
+
+    name: str
+    kind: TermKind
+    weighted: Weighted | None = None
+    """The term; None for a game."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run as numbers."""
+
+    player: str
+    case: str
+    pays: Mapping[str, Sequence[Pay]]
+    """By payer, in order."""
+    success: bool | None
+    """None where nothing says so."""
+    steps: int
+    played: Episode | Game = field(repr=False)
+
+    @cached_property
+    def totals(self) -> dict[str, float]:
+        """Each payer's sum, weight included; NaN when some of it is missing."""
+        return {n: math.fsum(math.nan if p.value is None else p.value for p in pays) for n, pays in self.pays.items()}
+
+    def total(self, payer: str) -> float:
+        """One payer's sum; 0 where it had nothing to pay."""
+        return self.totals.get(payer, 0.0)
+
+    @property
+    def pay(self) -> float:
+        """The sum of all payers."""
+        return math.fsum(self.totals.values())
+
+
+def payers(material: Material, kinds: Iterable[TermKind] = ("outcome", "shaping", "cost")) -> list[Payer]:
+    """What pays, of some kinds. A game's pay is an outcome."""
+    wanted = set(kinds)
+    if material.has("game"):
+        return [Payer(_of_game(a), "outcome") for a in material.agents] if "outcome" in wanted else []
+    return [Payer(w.term.name, w.term.kind, w) for w in material.mix.terms if w.weight and w.term.kind in wanted]
+
+
+def _of_game(agent: str) -> str:
+    return f"reward of {agent}"
+
+
+def measured_players(material: Material) -> tuple[str, ...]:
+    """Who shows what pay to expect: chance, the best there is, and asking everything; in a game, chance."""
+    if material.has("game"):
+        return GAME_PLAYERS[:1]
+    return tuple(dict.fromkeys(n for n in (*MEASURED[:1], material.best, *MEASURED[1:]) if n))
+
+
+def all_players(material: Material) -> tuple[str, ...]:
+    """All ways to play, those that are measured first."""
+    others = GAME_PLAYERS if material.has("game") else (*material.players, *([material.gold] if material.gold else []))
+    return tuple(dict.fromkeys((*measured_players(material), *others)))
+
+
+def runs(material: Material, player: str, count: int = 0, start: int = 0) -> list[Run]:
+    """A player's runs on the first cases (from ``start`` on); by default as many as the audit's effort says.
+
+    Those whose figures nobody measures play a third of that.
+    """
+    some = material.effort.episodes
+    wanted = count or (some if player in measured_players(material) else max(FEWEST, some // 3))
+    if material.has("game"):
+        return [_game_run(g) for g in material.games(player, wanted, start)]
+    return [_run(material, e) for e in material.episodes(player, wanted, start=start)]
+
+
+def all_runs(material: Material) -> list[Run]:
+    """Everybody's runs, on the same cases."""
+    return [r for player in all_players(material) for r in runs(material, player)]
+
+
+def _run(material: Material, episode: Episode) -> Run:
+    pays: dict[str, list[Pay]] = {w.term.name: [] for w in material.mix.terms}
+    for pay in material.pay(episode):
+        pays[pay.term].append(pay)
+    return Run(episode.player, episode.name, pays, episode.success, episode.steps, episode)
+
+
+def _game_run(game: Game) -> Run:
+    pays: dict[str, list[Pay]] = {}
+    for step, paid in enumerate(game.rewards):
+        for agent, value in paid.items():
+            finite = value if math.isfinite(value) else None
+            pay = Pay(_of_game(agent), agent, step, finite, "" if finite is not None else f"paid {value}")
+            pays.setdefault(pay.term, []).append(pay)
+    return Run(game.player, game.name, pays, game.success, game.steps, game)
+
+
+# -- statistics
+
+
+def same(one: float, other: float) -> bool:
+    """Whether two values are one, up to rounding."""
+    return abs(one - other) <= SAME * (1.0 + abs(one))
+
+
+def all_same(values: Sequence[float]) -> bool:
+    """Whether all values are one."""
+    return all(same(values[0], v) for v in values) if values else True
+
+
+def rank_correlation(one: Sequence[float], other: Sequence[float]) -> float:
+    """Spearman's rho; 0 where one of the two does not vary."""
+    from scipy.stats import rankdata
+
+    return correlation(rankdata(one), rankdata(other))
+
+
+def correlation(one: Sequence[float] | Floats, other: Sequence[float] | Floats) -> float:
+    """Pearson's r; 0 where one of the two does not vary."""
+    x, y = np.asarray(one, np.float64), np.asarray(other, np.float64)
+    if x.size < 3 or all_same(x.tolist()) or all_same(y.tolist()):
+        return 0.0
+    return float(np.corrcoef(x, y)[0, 1])
+
+
+def finite_runs(found: Iterable[Run], payer: str) -> list[Run]:
+    """Runs in which the payer has no missing pay."""
+    return [r for r in found if math.isfinite(r.total(payer))]
