@@ -66,6 +66,8 @@ class EpisodeOpened(Record):
     seed: int
     version: str = ""
     """Alias or content hash of the trained team; empty while it is in training."""
+    case: Mapping[str, Json] | None = None
+    """The scenario itself (``visible``, ``truth``, ``seed``), where it cannot be looked up by its id: live sessions."""
 
 
 class Observed(DecisionRecord):
@@ -120,7 +122,13 @@ class ModelCalled(DecisionRecord):
     tokens_out: int = Field(ge=0)
     ms: float = Field(ge=0)
     degraded: bool = False
-    """A fallback answered in place of the declared model."""
+    """A fallback answered in place of the declared model, or nobody did."""
+    model: str = ""
+    """Who answered, as PROVIDER/MODEL; empty where nobody did."""
+    cost_usd: float | None = None
+    """US dollars; None where no price is known for the model."""
+    attempts: int = Field(default=1, ge=0)
+    """Calls that were made for it, retries and fallbacks included."""
 
 
 class Sent(DecisionRecord):
