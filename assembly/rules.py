@@ -147,8 +147,6 @@ def not_yet(x: Experiment) -> Iterator[Broken]:
     """A key that nothing in this version reads is not taken silently."""
     if x.redis != "embedded":
         yield Broken("redis", "has no effect yet: this version trains without an event bus; leave it out")
-    for key in sorted(_changed(x.telemetry) & {"port", "otlp"}):
-        yield Broken(f"telemetry.{key}", "has no effect yet: this version serves no metrics; leave it out")
     if x.resources.learners > 1:
         yield Broken("resources.learners", f"{x.resources.learners}: at most 1, as reward statistics have one place")
 

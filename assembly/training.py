@@ -87,7 +87,20 @@ class Telemetry(Section):
 
 
 class Gates(Section):
-    """Checks before training. This version has none to set: leave it empty."""
+    """What must hold before anything is trained; what each gate measured stands in `gates.json`."""
+
+    steps: Count = 100
+    """Steps that every agent takes in a row."""
+    step_success: Share = 1.0
+    """The share of them that must succeed."""
+    step_ms: Positive | None = None
+    """What a step may take on average, ms; null: by kind of policy (encoder and scripted 200, causal_lm 5,000)."""
+    chains: Count = 100
+    """Cases that go through the whole team."""
+    chains_complete: Share = 0.99
+    """The share of them that must be complete, each under one correlation id."""
+    reward_outside: Share = 0.05
+    """The share of rewards that may lie more than 20% beyond the range that rules and chance play earned."""
 
 
 class Stop(Section):

@@ -1,6 +1,5 @@
 """From a finished run to a version: weights, how observations become features, statistics, and where it comes from."""
 
-import inspect
 import json
 from hashlib import sha256
 from pathlib import Path
@@ -8,8 +7,8 @@ from typing import Any
 
 from assembly.build import Build
 from assembly.loading import resolved
+from assembly.sources import source_hash
 from policies.export import as_json, encoder_files, write
-from runtime.types import Team
 from trainers.checkpoints import TrainerState
 from trainers.prepare import Prepared
 from trainers.rllib.engine import Engine
@@ -44,20 +43,8 @@ def _about(build: Build) -> dict[str, Any]:
         about["roles"] = {r.name: r.brief for r in build.team.roles}
         about["tools"] = {n: {"input": t.input_schema, "output": t.output_schema} for n, t in build.team.tools.items()}
         about["source"] = source_hash(build.team)
+        about["rewards"] = [{"use": t.use, "weight": t.weight, "args": t.args} for t in build.experiment.rewards.terms]
     return about
-
-
-def source_hash(team: Team) -> str:
-    """A hash over the source of the team's tools: the same name and schema must also mean the same deed."""
-    told = sha256()
-    for name in sorted(team.tools):
-        run = inspect.unwrap(team.tools[name].run)
-        try:
-            source = inspect.getsource(run)
-        except (OSError, TypeError):
-            source = f"{getattr(run, '__module__', '')}.{getattr(run, '__qualname__', type(run).__qualname__)}"
-        told.update(f"{name}\x1f{source}\x1e".encode())
-    return told.hexdigest()
 
 
 def write_lineage(directory: Path, build: Build, state: TrainerState, run_dir: Path) -> None:

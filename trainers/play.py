@@ -52,7 +52,7 @@ class Played:
 
 
 @dataclass(slots=True)
-class _Table:
+class Table:
     """One environment with the episode that is open in it."""
 
     env: Adapter
@@ -104,7 +104,7 @@ def play(
     waiting = iter(episodes)
     tables = [t for _ in range(width) if (t := _open(make_env, waiting, seed)) is not None]
     while tables:
-        by_seat: dict[int, list[tuple[_Table, Turn]]] = defaultdict(list)
+        by_seat: dict[int, list[tuple[Table, Turn]]] = defaultdict(list)
         for table in tables:
             for turn in table.turns():
                 by_seat[id(seats[turn.agent])].append((table, turn))
@@ -113,9 +113,9 @@ def play(
             policy = seats[asked[0][1].agent]
             for (table, turn), choice in zip(asked, policy.decide([t for _, t in asked], greedy), strict=True):
                 chosen[id(table)][turn.agent] = choice
-        still: list[_Table] = []
+        still: list[Table] = []
         for table in tables:
-            ended = _step(table, chosen[id(table)])
+            ended = advance(table, chosen[id(table)])
             if ended is not None:
                 yield ended
                 following = _reopen(table, waiting, seed)
@@ -126,22 +126,24 @@ def play(
         tables = still
 
 
-def _open(make_env: Callable[[], Adapter], waiting: Iterator[int], seed: int) -> _Table | None:
+def _open(make_env: Callable[[], Adapter], waiting: Iterator[int], seed: int) -> Table | None:
     episode = next(waiting, None)
-    return None if episode is None else _begin(make_env(), episode, seed)
+    return None if episode is None else begin(make_env(), episode, seed)
 
 
-def _reopen(table: _Table, waiting: Iterator[int], seed: int) -> _Table | None:
+def _reopen(table: Table, waiting: Iterator[int], seed: int) -> Table | None:
     episode = next(waiting, None)
-    return None if episode is None else _begin(table.env, episode, seed)
+    return None if episode is None else begin(table.env, episode, seed)
 
 
-def _begin(env: Adapter, episode: int, seed: int) -> _Table:
+def begin(env: Adapter, episode: int, seed: int) -> Table:
+    """Open an episode of the environment's split."""
     observations, infos = env.reset(seed=seed, options={"episode": episode})
-    return _Table(env, episode, observations, infos)
+    return Table(env, episode, observations, infos)
 
 
-def _step(table: _Table, choices: Mapping[AgentId, Choice]) -> Played | None:
+def advance(table: Table, choices: Mapping[AgentId, Choice]) -> Played | None:
+    """Carry out everybody's choices; the episode, if it is over."""
     inner = table.env.env
     tell = getattr(inner, "sampled_as", None)
     for choice in choices.values():

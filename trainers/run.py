@@ -152,7 +152,8 @@ def _write_down(experiment: "Experiment", directory: Path, folder: Path) -> None
     directory.mkdir(parents=True, exist_ok=True)
     replace_file(directory / EXPERIMENT, resolved(experiment))
     replace_file(directory / ORIGIN, f"{folder}\n")
-    (directory / "result.json").unlink(missing_ok=True)
+    for stale in ("result.json", "audit.json", "gates.json"):
+        (directory / stale).unlink(missing_ok=True)
 
 
 def _new_directory(out: Path, name: str) -> Path:

@@ -13,6 +13,7 @@ import torch
 from assembly.build import Build
 from runtime.records import AnyRecord
 from telemetry.durable import replace_file
+from telemetry.metrics.port import MetricsPort
 from telemetry.metrics_file import MetricsFile
 from telemetry.progress import RunConsole, Until, closing_table, progress
 from telemetry.records_file import RecordsDir
@@ -23,16 +24,21 @@ from telemetry.tensorboard import TensorBoardLog
 from trainers.checkpoints import Checkpoints, TrainerState
 from trainers.evaluate import Purse, evaluation, try_out
 from trainers.exporting import export, write_lineage
-from trainers.listeners import EpisodeSamples, MetricsLines, OnScreen, Panel
+from trainers.listeners import EpisodeSamples, Instruments, MetricsLines, OnScreen, Panel
 from trainers.loop import Ended, Loop
 from trainers.missing import MissingRewards
 from trainers.prepare import Prepared, prepare
 from trainers.ray_cluster import ray_running
 from trainers.swap import swaps
+from trainers.vetting import AUDIT_FILE, already_vetted, audited, vetted
 
+TARGETS = "targets"
+"""In the run directory: what Prometheus scrapes (``file_sd``)."""
 SWAP_EPISODES = 1000
 """Held-out episodes for each exchange of roles."""
-EXITS = {"done": 0, "limit": 0, "interrupted": 130, "collapsed": 6, "failed": 6, "missing_rewards": 5}
+EXITS = {
+    "done": 0, "limit": 0, "gate": 4, "audit": 5, "missing_rewards": 5, "collapsed": 6, "failed": 6, "interrupted": 130
+}  # fmt: skip
 """What the command returns for each status."""
 
 
@@ -41,11 +47,41 @@ def check(build: Build) -> int:
     from tempfile import TemporaryDirectory
 
     console = RunConsole()
-    with TemporaryDirectory() as scratch:
-        prepared = prepare(build, Path(scratch))
-    _announce(console, build, prepared)
+    _seed(build.experiment.seed)
+    with TemporaryDirectory() as scratch, _port(build, Path(scratch), console) as port:
+        try:
+            prepared = prepare(build, Path(scratch))
+        except MissingRewards as error:
+            audited(build, Path(scratch), None, console)
+            _say(console, f"missing_rewards: {error}")
+            return EXITS["missing_rewards"]
+        _announce(console, build, prepared)
+        ended = _vet(build, Path(scratch), prepared, port, console)
+    if ended is not None:
+        _say(console, f"{ended.status}: {ended.reason}")
+        return EXITS[ended.status]
     console.print("ready to train")
     return 0
+
+
+def _port(build: Build, directory: Path, console: RunConsole) -> MetricsPort:
+    """The run's metrics port: where it listens is said, and stands in the run directory for Prometheus."""
+    settings = build.experiment.telemetry
+    port = MetricsPort(settings.port, "trainer", directory / TARGETS, settings.otlp)
+    _say(console, f"metrics: {port.address}")
+    return port
+
+
+def _vet(build: Build, directory: Path, prepared: Prepared, port: MetricsPort, console: RunConsole) -> Ended | None:
+    """Audit and gates; how the run ends, if it must."""
+    report, gates = vetted(build, directory, prepared, port, console)
+    if not report.ok:
+        named = dict.fromkeys(f.check for f in report.errors)
+        reason = f"{', '.join(named)}: see above, and {AUDIT_FILE} in the run directory"
+        return Ended("audit", reason, TrainerState(cost_usd=prepared.cost_usd))
+    if not gates.ok:
+        return Ended("gate", gates.reason, TrainerState(cost_usd=prepared.cost_usd))
+    return None
 
 
 def train(build: Build, directory: Path, interrupted: Callable[[], bool]) -> int:
@@ -58,13 +94,18 @@ def train(build: Build, directory: Path, interrupted: Callable[[], bool]) -> int
         return 0
     checkpoints = Checkpoints(directory / "checkpoints", build.experiment.checkpoints.keep)
     _say(console, f"run directory: {directory}")
-    try:
-        prepared = prepare(build, directory)
-    except MissingRewards as error:
-        return _unpaid(build, directory, str(error), console)
-    _announce(console, build, prepared)
-    with ray_running(build.experiment.resources):
-        return _train(build, directory, prepared, checkpoints, interrupted, console)
+    with _port(build, directory, console) as port:
+        try:
+            prepared = prepare(build, directory)
+        except MissingRewards as error:
+            audited(build, directory, None, console)
+            return _stopped(build, directory, Ended("missing_rewards", str(error), TrainerState()), console)
+        _announce(console, build, prepared)
+        ended = None if already_vetted(directory) else _vet(build, directory, prepared, port, console)
+        if ended is not None:
+            return _stopped(build, directory, ended, console)
+        with ray_running(build.experiment.resources):
+            return _train(build, directory, prepared, checkpoints, interrupted, (console, port))
 
 
 def _finished(directory: Path) -> bool:
@@ -73,9 +114,9 @@ def _finished(directory: Path) -> bool:
     return path.is_file() and RESULT.validate_json(path.read_bytes()).status == "done"
 
 
-def _unpaid(build: Build, directory: Path, reason: str, console: RunConsole) -> int:
-    _say(console, f"missing_rewards: {reason}")
-    ended = Ended("missing_rewards", reason, TrainerState())
+def _stopped(build: Build, directory: Path, ended: Ended, console: RunConsole) -> int:
+    """End a run that never trained."""
+    _say(console, f"{ended.status}: {ended.reason}")
     _write(directory, _plain(build, directory, {}, ended))
     return EXITS[ended.status]
 
@@ -86,8 +127,9 @@ def _train(
     prepared: Prepared,
     checkpoints: Checkpoints,
     interrupted: Callable[[], bool],
-    console: RunConsole,
+    outputs: tuple[RunConsole, MetricsPort],
 ) -> int:
+    console, port = outputs
     resumed = checkpoints.last()
     begun = (directory / METRICS).exists()
     until = Until(
@@ -99,7 +141,7 @@ def _train(
     state = resumed.state if resumed else TrainerState()
     panel = _panel(build, directory, state.env_steps if begun else None)
     samples = EpisodeSamples(RecordsDir(directory / RECORDS))
-    listeners = [lines, samples, *([panel] if panel else []), OnScreen(screen)]
+    listeners = [lines, samples, *([panel] if panel else []), OnScreen(screen), Instruments(port.meters)]
     loop = Loop(build, prepared, checkpoints, listeners, interrupted, partial(_say, console))
     try:
         if resumed:

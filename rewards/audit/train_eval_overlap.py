@@ -1,7 +1,7 @@
 """Is a held-out case trained on: the same one, the same stream of chance, or nearly the same text?
 
-Cases that are drawn from few possibilities repeat each other by chance, within training too: what counts is that pairs
-across the splits agree more often than pairs within training do.
+Cases that are drawn from few possibilities repeat each other by chance, within training and under any other seed too:
+what counts is that pairs across the splits agree more often than those do, or that the splits are the same in order.
 """
 
 import json
@@ -21,6 +21,10 @@ LISTED = 2_000
 """Cases of a file that are compared at most."""
 SURE = 4.0
 """Standard deviations beyond what pairs within training show."""
+DISTINCT = 4
+"""Different cases that two splits must share in their order: fewer could be chance."""
+CONTROL_SEED = 2**31 - 19
+"""A generator's seed that no experiment is likely to use."""
 _LONG = 24
 """Letters and digits from which a text is a case of its own, and no choice among a few."""
 
@@ -32,14 +36,43 @@ def train_eval_overlap(material: Material) -> Iterator[Finding]:
     """Cases of the same name or chance, the same contents, and near-duplicates of what is visible."""
     train, held_out = (_cases(material, split) for split in ("train", "eval"))
     listed = bool({"train", "eval"} & material.listed)
-    for found in (
-        _same_stream(train, held_out),
-        _same_content(train, held_out, listed),
-        _alike(train, held_out, listed),
-    ):
-        if found is not None:
+    same = None if listed else _case_by_case(train, held_out)
+    if same is not None:
+        yield same
+        return
+    control = None if listed else _control(material, train)
+    for look in (_same_stream, _same_content, _alike):
+        found = look(train, held_out, listed)
+        by_chance = None if control is None or found is None else look(control, held_out, listed)
+        if found is not None and _more_than(found, by_chance):
             yield found
             return
+
+
+def _control(material: Material, train: Sequence[Scenario]) -> list[Scenario] | None:
+    """As many training cases of a seed that nobody uses: what they share with held-out cases, they share by chance.
+
+    None where there can be none: no generator, or one that makes nothing of the seed.
+    """
+    generate = material.team.generate if material.team else None
+    if generate is None:
+        return None
+    made = [generate("train", CONTROL_SEED, k) for k in range(len(train))]
+    return None if _case_by_case(train, made) else made
+
+
+def _more_than(found: Finding, by_chance: Finding | None) -> bool:
+    chance = by_chance.evidence.numbers["overlapping"] if by_chance is not None else 0.0
+    return _surprising(int(found.evidence.numbers["overlapping"]), chance)
+
+
+def _case_by_case(train: Sequence[Scenario], held_out: Sequence[Scenario]) -> Finding | None:
+    """The k-th held-out case is the k-th training case, throughout, though cases differ: the seed does nothing."""
+    pairs = list(zip(held_out, train, strict=False))
+    if len({_content(t) for _, t in pairs}) < DISTINCT or any(_content(h) != _content(t) for h, t in pairs):
+        return None
+    return _told("are training cases, one by one in their order: the generator makes nothing of seed and split", pairs,
+                 len(held_out))  # fmt: skip
 
 
 def _cases(material: Material, split: str) -> list[Scenario]:
@@ -64,7 +97,7 @@ def _repeats(texts: Sequence[Hashable]) -> int:
     return sum(_pairs(n) for n in Counter(texts).values() if n > 1)
 
 
-def _same_stream(train: Sequence[Scenario], held_out: Sequence[Scenario]) -> Finding | None:
+def _same_stream(train: Sequence[Scenario], held_out: Sequence[Scenario], listed: bool) -> Finding | None:
     """Cases of one id, or of one seed of chance, that also say the same."""
     rate = _repeats([_content(s) for s in train]) / _pairs(len(train))
     for what, field in (("name", "id"), ("chance", "seed")):

@@ -183,6 +183,6 @@ def test_two_samplers_count_every_sample_once(command: Command) -> None:
 
 def test_a_world_that_raises_at_a_remote_sampler(command: Command) -> None:
     """It is told as if it were here, and not played around."""
-    ran = command("team.args={burns: true, from_case: 500}", "resources.env_runners=2", "stop.iterations=20", *QUICK)
+    ran = command("team.args={burns: true, from_case: 1200}", "resources.env_runners=2", "stop.iterations=40", *QUICK)
     assert ran.code == 1, ran.out
     assert "the shop has burnt down" in ran.err

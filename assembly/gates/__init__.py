@@ -1,0 +1,1 @@
+"""Gates: what a run must show before anything is trained."""

@@ -1,0 +1,219 @@
+"""A role at work live: what it does with an event, from the session's records to its own decisions and the next event.
+
+The store's history is the session: whoever gets an event rebuilds the session from it, decides for as long as it is
+its turn, and hands over records and the next event in one commit. So any process can go on with any session.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol, cast
+
+from assembly.driving import turn_of
+from assembly.versions import Version
+from envs.restore import restored
+from envs.session import Sampled, Session
+from runtime.errors import RepertoryError
+from runtime.records import EpisodeOpened, Json, Record, Sent, ToolCall
+from runtime.seams import Clock, now
+from runtime.types import AgentId, Scenario
+
+CLIENT = "client"
+"""The role that opens sessions and hears of their end: whoever runs the team."""
+
+
+class NotUnderstood(RepertoryError):
+    """An event that this role can do nothing with: no session, no case, or not its turn."""
+
+
+class Delivered(Protocol):
+    """What a handler is given (``runtime.bus.Delivery``)."""
+
+    @property
+    def session(self) -> str:
+        """The session's id."""
+        ...
+
+    @property
+    def event(self) -> Any:
+        """The event, with a ``payload``."""
+        ...
+
+    def send(self, to: str, payload: Json) -> Any:
+        """Send an event in the same session."""
+        ...
+
+    def record(self, record: Record) -> None:
+        """Write into the history."""
+        ...
+
+
+History = Callable[[str], Sequence[Record]]
+"""The committed records of a session."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Manner:
+    """How a team is run live."""
+
+    greedy: bool = True
+    """The likeliest call, in place of one drawn."""
+    seed: int = 0
+    """What chance is drawn from, with scenario, agent and turn."""
+    before: Callable[[Session, AgentId], None] | None = None
+    """Called before each decision: a breakpoint, for one."""
+
+
+def opening(scenario: Scenario) -> Json:
+    """The payload that opens a session on a scenario, for the team's first role."""
+    return {"open": case_of(scenario) | {"id": scenario.id}}
+
+
+def case_of(scenario: Scenario) -> dict[str, Json]:
+    """A scenario as JSON, but for its id."""
+    return {"visible": dict(scenario.visible), "truth": dict(scenario.truth), "seed": scenario.seed}
+
+
+class LiveRole:
+    """One role of a version.
+
+    Args:
+        version: what plays.
+        role: who decides here.
+        history: the committed records of a session.
+        manner: how.
+        clock: the time on records.
+    """
+
+    def __init__(
+        self, version: Version, role: AgentId, history: History, manner: Manner = Manner(), clock: Clock = now
+    ) -> None:
+        self.version, self.role, self._history, self._manner, self._clock = version, role, history, manner, clock
+        self._policy = version.seats[role]
+
+    def __call__(self, delivery: Delivered) -> None:
+        """Handle one event.
+
+        Raises:
+            NotUnderstood: there is nothing to decide.
+        """
+        payload = delivery.event.payload
+        session = self._session(delivery.session, payload)
+        if self.role not in session.to_act:
+            whose = ", ".join(session.to_act) or "nobody, the session is over"
+            raise NotUnderstood(f"{self.role} has no turn in session {delivery.session}; to act: {whose}")
+        known = 0 if isinstance(payload, dict) and "open" in payload else len(session.records)
+        chosen = self._act(session, payload)
+        for record in session.records[known:]:
+            delivery.record(record)
+        self._pass_on(delivery, session, chosen)
+
+    def _session(self, name: str, payload: Json) -> Session:
+        records = self._history(name)
+        if records:
+            return restored(self.version.team, _recorded_case(records), records, clock=self._clock)
+        case = cast("dict[str, Any]", payload).get("open") if isinstance(payload, dict) else None
+        if not isinstance(case, dict):
+            raise NotUnderstood(f"session {name} has not been opened, and this event does not open it")
+        return self._opened(name, cast("dict[str, Any]", case))
+
+    def _opened(self, name: str, case: Mapping[str, Any]) -> Session:
+        try:
+            scenario = Scenario(
+                id=case["id"], visible=case["visible"], truth=case.get("truth", {}), seed=case.get("seed", 0)
+            )
+        except (KeyError, TypeError) as error:
+            raise NotUnderstood(f"session {name} cannot be opened: {error!r}") from None
+        session = Session(
+            self.version.team,
+            scenario,
+            seed=self._manner.seed,
+            correlation_id=name,
+            version=self.version.name,
+            clock=self._clock,
+        )
+        opened = cast("EpisodeOpened", session.records[0])
+        session.records[0] = opened.model_copy(update={"case": case_of(scenario)})
+        return session
+
+    def _act(self, session: Session, payload: Json) -> dict[str, Json]:
+        """Decide for as long as it is this role's turn; what was chosen in a round that others must still decide in."""
+        if len(session.to_act) > 1:
+            return self._in_a_round(session, payload)
+        while session.to_act == (self.role,):
+            self._look(session)
+            (choice,) = self._policy.decide([turn_of(session, self.role)], self._manner.greedy)
+            since = len(session.records)
+            session.act(self.role, choice.action, Sampled(choice.logp, choice.probabilities))
+            self._pay(session, since)
+        return {}
+
+    def _in_a_round(self, session: Session, payload: Json) -> dict[str, Json]:
+        """Everybody decides on what was seen before the round; the last one carries the round out."""
+        self._look(session)
+        (choice,) = self._policy.decide([turn_of(session, self.role)], self._manner.greedy)
+        before: dict[str, Json] = payload.get("chosen", {}) if isinstance(payload, dict) else {}
+        chosen = {**before, self.role: _written(choice.action, choice.logp, choice.probabilities)}
+        if set(chosen) < set(session.to_act):
+            return chosen
+        since = len(session.records)
+        session.act_all(
+            {a: _read(c) for a, c in chosen.items()},
+            {
+                a: Sampled(c["logp"], tuple(c["probabilities"]) if c["probabilities"] else None)
+                for a, c in chosen.items()
+            },
+        )
+        self._pay(session, since)
+        return {}
+
+    def _look(self, session: Session) -> None:
+        if self._manner.before is not None:
+            self._manner.before(session, self.role)
+
+    def _pay(self, session: Session, since: int) -> None:
+        if self.version.judge.terms:
+            session.note(self.version.judge(session, since).records)
+
+    def _pass_on(self, delivery: Delivered, session: Session, chosen: Mapping[str, Json]) -> None:
+        if session.ended:
+            delivery.send(CLIENT, {"outcome": dict(session.outcome), "success": session.success})
+        elif chosen:
+            following = next(a for a in session.to_act if a not in chosen)
+            delivery.send(following, {"chosen": dict(chosen)})
+        else:
+            sent = next((r for r in reversed(session.records) if isinstance(r, Sent)), None)
+            (following, *_) = session.to_act
+            handed = sent.payload if sent is not None and sent.to == following else None
+            delivery.send(following, {"handed": handed})
+
+
+def _recorded_case(records: Sequence[Record]) -> Scenario:
+    opened = records[0]
+    if not isinstance(opened, EpisodeOpened) or opened.case is None:
+        raise NotUnderstood("the session's history does not begin with its opening and its case")
+    case = opened.case
+    return Scenario(id=opened.scenario, visible=case["visible"], truth=case["truth"], seed=case["seed"])
+
+
+def _written(action: Any, logp: float | None, probabilities: tuple[float, ...] | None) -> Json:
+    said = action.model_dump() if isinstance(action, ToolCall) else int(action)
+    return {"action": said, "logp": logp, "probabilities": list(probabilities) if probabilities else None}
+
+
+def _read(chosen: Mapping[str, Any]) -> int | ToolCall:
+    said = chosen["action"]
+    return ToolCall(**said) if isinstance(said, dict) else said
+
+
+def _sampled(chosen: Mapping[str, Any]) -> Sampled:
+    odds = chosen["probabilities"]
+    return Sampled(chosen["logp"], tuple(odds) if odds else None)
+
+
+def handlers(
+    version: Version, history: History, manner: Manner = Manner(), clock: Clock = now
+) -> dict[AgentId, Callable[[Delivered], None]]:
+    """What each role of the team does with an event."""
+    make = partial(LiveRole, version, history=history, manner=manner, clock=clock)
+    return {r.name: make(r.name) for r in version.team.roles}
