@@ -15,8 +15,8 @@
     consumer.start(); ...; consumer.stop()                         # a thread, or consumer.step() in a loop of one's own
     bus.stop()
 
-What the handler puts into the ``Delivery`` is committed together, in one transaction with the note that the event was had,
-after the handler has returned; then the event is acknowledged. When the handler raises, nothing of it is kept and
+What the handler puts into the ``Delivery`` is committed together, in one transaction with the note that the event was
+had, after the handler has returned; then the event is acknowledged. When the handler raises, nothing of it is kept and
 the event comes again, up to ``BusSettings.max_attempts`` times; then it is a dead letter. ``delivery.key`` is the
 idempotency key for outside effects. A handler may be run again for an event whose commit was lost: it must not keep
 state of its own beyond the ``Delivery`` unless it can load it anew (``Delivery.state``) after ``Delivery.again``.
@@ -25,15 +25,15 @@ The bus is made of threads, not of coroutines: SQLite, a handler that computes a
 and redis-py's synchronous client costs half of what the asynchronous one does. An asyncio program calls ``publish``
 in an executor and gives the consumer a thread.
 
-"Nothing lost" is promised for every event that ``publish`` accepted, "once" for what goes through the ``Delivery`` and for
-tools that honour the idempotency key.
+"Nothing lost" is promised for every event that ``publish`` accepted, "once" for what goes through the ``Delivery`` and
+for tools that honour the idempotency key.
 """
 
 from runtime.bus.bus import EventBus
 from runtime.bus.consumer import Consumer, Reading
-from runtime.bus.contracts import Agreement, check_fit
+from runtime.bus.contracts import Agreement, Agreements, check_fit
 from runtime.bus.delivery import Delivery
-from runtime.bus.errors import BusError, ContractBroken, Misfit, Overloaded, Undecodable
+from runtime.bus.errors import BusError, ContractBroken, Misfit, NoSuchRole, Overloaded, Undecodable
 from runtime.bus.event import Event
 from runtime.bus.settings import BusSettings, Safety
 from runtime.errors import Fenced
@@ -41,6 +41,7 @@ from runtime.store.owners import Owner
 
 __all__ = [
     "Agreement",
+    "Agreements",
     "BusError",
     "BusSettings",
     "Consumer",
@@ -50,6 +51,7 @@ __all__ = [
     "EventBus",
     "Fenced",
     "Misfit",
+    "NoSuchRole",
     "Overloaded",
     "Owner",
     "Reading",

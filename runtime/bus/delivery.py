@@ -4,8 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from runtime.bus.contracts import Agreements
+from runtime.bus.errors import NoSuchRole
 from runtime.bus.event import Event, derived_id
+from runtime.bus.names import Names
 from runtime.records import Json, Record
+from runtime.seams import Clock
 from runtime.store.snapshots import Snapshot
 
 
@@ -36,21 +39,31 @@ class Effects:
     cancels: list[str] = field(default_factory=list[str])
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Desk:
+    """What a reader's deliveries have in common."""
+
+    names: Names
+    group: str
+    load: Callable[[str], Snapshot | None]
+    """The last committed state in a session."""
+    agreed: Agreements
+    now: Clock
+
+
 class Delivery:
     """One event at one reader. Everything put into it is committed together after the handler has returned."""
 
-    def __init__(
-        self, event: Event, *, group: str, attempt: int, load: Callable[[str], Snapshot | None], agreed: Agreements
-    ) -> None:
+    def __init__(self, event: Event, attempt: int, desk: Desk) -> None:
         self.event = event
-        self.group = group
+        self.group = desk.group
         self.attempt = attempt
         """1 at the first try."""
         self.effects = Effects()
         self.read: Snapshot | None = None
         """The snapshot that was read, if one was: the commit fails when it is no longer the newest."""
         self.looked = False
-        self._load, self._agreed = load, agreed
+        self._desk = desk
 
     @property
     def again(self) -> bool:
@@ -70,7 +83,7 @@ class Delivery:
     def snapshot(self) -> Snapshot | None:
         """The last committed state of (role, session) with its schema version; None: there is none yet."""
         if not self.looked:
-            self.read, self.looked = self._load(self.session), True
+            self.read, self.looked = self._desk.load(self.session), True
         return self.read
 
     def state(self) -> Json:
@@ -103,7 +116,7 @@ class Delivery:
     def send_later(self, to: str, payload: Json, *, delay_s: float, key: str = "") -> Timer:
         """Send an event after a delay (s), surviving restarts, unless ``cancel(key)`` comes first."""
         event = self._follow(to, payload)
-        timer = Timer(key=key or event.event_id, event=event, due=delay_s)
+        timer = Timer(key=key or event.event_id, event=event, due=self._desk.now() + delay_s)
         self.effects.timers.append(timer)
         return timer
 
@@ -117,6 +130,8 @@ class Delivery:
 
     def _follow(self, to: str, payload: Json) -> Event:
         count = len(self.effects.sends) + len(self.effects.timers)
+        if to not in self._desk.names.roles:
+            raise NoSuchRole(self._desk.names.team, to, self._desk.names.roles)
         event = replace(
             self.event,
             event_id=derived_id(self.event.event_id, self.group, count),
@@ -128,4 +143,4 @@ class Delivery:
             timestamp=0.0,
             contract=0,
         )
-        return self._agreed.checked(event)
+        return self._desk.agreed.checked(event)

@@ -30,6 +30,17 @@ class ContractBroken(BusError):
         return f"{self.sender} -> {self.to}: {self.path}: {self.problem}"
 
 
+class NoSuchRole(BusError):
+    """An event is for a role that the team does not have."""
+
+    def __init__(self, team: str, role: str, roles: tuple[str, ...]) -> None:
+        super().__init__(team, role, roles)
+        self.team, self.role, self.roles = team, role, roles
+
+    def __str__(self) -> str:
+        return f"team {self.team} has no role {self.role!r}; it has {', '.join(self.roles)}"
+
+
 class Misfit(BusError):
     """The roles of a team do not fit together: every place, naming both roles."""
 

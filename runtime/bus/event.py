@@ -135,6 +135,4 @@ def _payload(text: str) -> Json:
 def prepared(event: Event, at: float) -> Event:
     """The event with ids and time filled in."""
     own = event.event_id or new_id()
-    return replace(
-        event, event_id=own, correlation_id=event.correlation_id or own, timestamp=event.timestamp or at
-    )
+    return replace(event, event_id=own, correlation_id=event.correlation_id or own, timestamp=event.timestamp or at)

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from runtime.seams import Clock, now
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Safety:
@@ -51,4 +53,6 @@ class BusSettings:
     """How long the order of a silent session is remembered (s)."""
     trim_length: int = 100
     """Only without safe trimming: the length at which a stream is cut."""
+    now: Clock = now
+    """The clock (Unix time, s)."""
     safety: Safety = field(default_factory=Safety)

@@ -11,7 +11,7 @@ from runtime.errors import RepertoryError
 
 T = TypeVar("T")
 Durability = Literal["full", "normal"]
-"""``full``: what is committed survives a power cut. ``normal``: it survives any killed process, and SQLite is faster."""
+"""``full``: what is committed survives a power cut. ``normal``: it survives any killed process, and is faster."""
 WRITE_S = 30.0
 """How long a transaction may wait for its turn (s): far longer than any honest one takes."""
 
@@ -25,6 +25,10 @@ class StoreBusy(RepertoryError):
 
     def __str__(self) -> str:
         return f"{self.url} was busy for {self.waited_s:g} s: is a process that writes to it stopped?"
+
+
+class Clash(RepertoryError):
+    """Another transaction changed what this one had read; done again, it sees the change."""
 
 
 class Store(ABC):

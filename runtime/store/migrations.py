@@ -1,6 +1,6 @@
 """How a database gets the tables of this program: a new one at once, an older one step by step.
 
-A step that has been released is never changed. Who changes ``tables`` adds the step that does the same to an older database.
+A step that has been released is never changed. Who changes ``tables`` adds the step that does it to an older database.
 """
 
 from collections.abc import Callable, Sequence

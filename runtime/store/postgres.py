@@ -9,7 +9,7 @@ from sqlalchemy.engine import URL, Connection
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from runtime.errors import ServiceUnavailable
-from runtime.store.base import WRITE_S, Durability, Store, StoreBusy, T
+from runtime.store.base import WRITE_S, Clash, Durability, Store, StoreBusy, T
 from runtime.store.migrations import migrate
 
 WORKERS = 4
@@ -50,13 +50,18 @@ class PostgresStore(Store):
             raise ServiceUnavailable(self.url, str(error.orig).strip(), remedy) from None
 
     def submit(self, work: Callable[[Connection], T]) -> Future[T]:
+        """Do the work in a thread of the pool."""
         return self._pool.submit(self.write, work)
 
     def write(self, work: Callable[[Connection], T], *, within_s: float = WRITE_S) -> T:
+        """Do the work, again and again while it meets other transactions."""
         for left in reversed(range(TRIES)):
             try:
                 with self.engine.begin() as connection:
                     return work(connection)
+            except Clash:
+                if not left:
+                    raise
             except DBAPIError as error:
                 state = _sqlstate(error)
                 if state == LOCK_MISSED:
@@ -66,6 +71,7 @@ class PostgresStore(Store):
         raise AssertionError("the last try returns or raises")
 
     def close(self) -> None:
+        """Finish what waits and close all connections."""
         self._pool.shutdown()
         self.engine.dispose()
 

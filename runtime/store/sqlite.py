@@ -22,7 +22,7 @@ from runtime.store.migrations import migrate
 GROUP = 256
 """Transactions committed together at most: bounds how long the first of them waits."""
 BUSY_MS = 30_000
-"""How long SQLite itself waits for a lock (ms): only a foreign program can hold one, ours take turns at the lock file."""
+"""How long SQLite itself waits for a lock (ms): only a foreign program can hold one, ours wait at the lock file."""
 AUTOCHECKPOINT_PAGES = 1000
 """WAL pages after which a commit copies them into the database: 4 MB of 4 kB pages, SQLite's own default."""
 WAL_LIMIT = 64 * 2**20
@@ -56,6 +56,7 @@ class SqliteStore(Store):
         self.write(migrate)
 
     def submit(self, work: Callable[[Connection], T]) -> Future[T]:
+        """Hand the work to the writer thread."""
         done: Future[T] = Future()
         with self._wake:
             if self._closing:
@@ -65,6 +66,7 @@ class SqliteStore(Store):
         return done
 
     def write(self, work: Callable[[Connection], T], *, within_s: float = WRITE_S) -> T:
+        """Have the work done, and wait for it."""
         done = self.submit(work)
         try:
             return done.result(within_s)
@@ -74,12 +76,14 @@ class SqliteStore(Store):
             return done.result()
 
     def wal_bytes(self) -> int:
+        """The size of the write-ahead log (bytes)."""
         try:
             return self._wal.stat().st_size
         except FileNotFoundError:
             return 0
 
     def close(self) -> None:
+        """Finish what waits, end the writer thread, close all connections."""
         with self._wake:
             self._closing = True
             self._wake.notify()
@@ -109,7 +113,7 @@ class SqliteStore(Store):
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        """This process's turn to write. A lock file wakes the next one at once; SQLite's own waiting sleeps in steps."""
+        """This process's turn to write. A lock file wakes the next one at once; SQLite itself would sleep in steps."""
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         try:
             yield

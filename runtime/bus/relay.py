@@ -1,0 +1,103 @@
+"""From the outbox onto the streams: a batch at a time, each event also into the complete log."""
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Sequence
+
+from redis.exceptions import RedisError
+
+from runtime.bus.event import FIELDS
+from runtime.bus.names import LOG
+from runtime.bus.parts import Parts
+from runtime.store import outbox
+from runtime.store.outbox import Row
+
+BATCH = 256
+"""Events sent in one go."""
+MARK_S = 0.05
+"""How long it may take until the store is told that events were sent (s): many are noted in one transaction."""
+LOGGED = (*FIELDS, "stream")
+"""The fields in the complete log: an entry without ``stream`` was made by hand, and is routed."""
+_log = logging.getLogger(__name__)
+
+
+def append(parts: Parts, rows: Sequence[Row]) -> list[str]:
+    """Put events onto their streams and into the log; their entry ids, in order.
+
+    Raises:
+        redis.RedisError: some may be there, some not; sent again, they may be there twice.
+    """
+    streams: dict[str, list[int]] = {}
+    for i, row in enumerate(rows):
+        streams.setdefault(row.stream, []).append(i)
+    pipeline = parts.client.pipeline(transaction=False)
+    for stream, places in streams.items():
+        values = [v for i in places for v in rows[i].values]
+        parts.scripts.append(keys=[stream], args=[len(FIELDS), *FIELDS, *values], client=pipeline)
+    logged = [v for row in rows for v in (*row.values, row.stream)]
+    parts.scripts.append(keys=[LOG], args=[len(LOGGED), *LOGGED, *logged], client=pipeline)
+    answers = pipeline.execute()
+    entries = [""] * len(rows)
+    for places, ids in zip(streams.values(), answers[:-1], strict=True):
+        for i, entry in zip(places, ids, strict=True):
+            entries[i] = entry.decode()
+    return entries
+
+
+class Relay:
+    """Sends what this process has committed, in a thread of its own, in the order of the commits."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._rows: deque[Row] = deque()
+        self._sent: list[tuple[str, str]] = []
+        self._wake = threading.Condition()
+        self._closing = False
+        self._thread = threading.Thread(target=self._run, name="bus-relay", daemon=True)
+
+    def start(self) -> None:
+        """Begin sending."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Send what waits, as far as Redis answers; what is left, another process sends."""
+        with self._wake:
+            self._closing = True
+            self._wake.notify()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def offer(self, rows: Sequence[Row]) -> None:
+        """Have committed events sent soon."""
+        with self._wake:
+            self._rows.extend(rows)
+            self._wake.notify()
+
+    def send(self, rows: Sequence[Row]) -> bool:
+        """Send now and have it noted; False when Redis does not take them, and anybody may send them later."""
+        store = self._parts.held()
+        try:
+            entries = append(self._parts, rows)
+        except (RedisError, OSError) as error:
+            _log.warning("%d events of team %s wait for Redis: %s", len(rows), self._parts.team, error)
+            store.submit(lambda c: outbox.release(c, [r.event_id for r in rows]))
+            return False
+        self._sent += [(row.event_id, entry) for row, entry in zip(rows, entries, strict=True)]
+        return True
+
+    def _run(self) -> None:
+        while True:
+            with self._wake:
+                self._wake.wait_for(lambda: self._rows or self._closing, MARK_S if self._sent else None)
+                rows = [self._rows.popleft() for _ in range(min(BATCH, len(self._rows)))]
+            if rows and not self.send(rows):
+                self._parts.pause(MARK_S)
+            if self._sent and (not rows or len(self._sent) >= BATCH):
+                self._mark()
+            if not rows and self._closing:
+                return
+
+    def _mark(self) -> None:
+        entries, self._sent = self._sent, []
+        self._parts.held().submit(lambda c: outbox.mark_sent(c, entries))
