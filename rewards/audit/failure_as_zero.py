@@ -16,9 +16,7 @@ from rewards.audit.swallowing import swallowed
 
 LIMIT = 0.01
 """Share of a player's episodes that may have missing pay, as in training."""
-_REMEDY = (
-    "let what fails raise (runtime.errors.RewardFault says why): what is missing is counted, never learnt from"
-)
+_REMEDY = "let what fails raise (runtime.errors.RewardFault says why): what is missing is counted, never learnt from"
 
 
 def failure_as_zero(material: Material) -> Iterator[Finding]:

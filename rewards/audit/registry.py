@@ -7,6 +7,8 @@ from rewards.audit.cross_session import cross_session
 from rewards.audit.dominated import dominated
 from rewards.audit.failure_as_zero import failure_as_zero
 from rewards.audit.future_in_reward import future_in_reward
+from rewards.audit.hacking import hacking
+from rewards.audit.human_agreement import human_agreement
 from rewards.audit.label_shuffle import label_shuffle
 from rewards.audit.nearly_constant import nearly_constant
 from rewards.audit.out_of_range import out_of_range
@@ -58,6 +60,8 @@ CHECKS: dict[str, Check] = {
     "out-of-range": Check(out_of_range, "pay stays in the range that varied play has shown", _PAYS),
     "dominated": Check(dominated, "no hint decides against the outcome, and no two terms say the same", _PAYS),
     "sign": Check(sign, "success is paid better than failure, and spending is not paid", _PAYS),
+    "human-agreement": Check(human_agreement, "pay agrees with what people say of the same decisions", ("labels",)),
+    "hacking": Check(hacking, "while the reward rises, what it stands for does not fall", ("training",), when="during"),
     "scale": Check(scale, "pay is neither clipped away nor drowned by one term", _PAYS),
 }
 """The order is that of the report."""
