@@ -111,6 +111,8 @@ class EventBus:
     def stop(self) -> None:
         """Stop the readers, send what waits as far as Redis answers, and close. What is left is not lost."""
         for consumer in self._consumers:
+            consumer.leave()
+        for consumer in self._consumers:
             consumer.stop()
         if self._keeper:
             self._keeper.stop()
@@ -194,7 +196,7 @@ class EventBus:
         return self._parts.held().write(lambda c: owners.claim(c, name, at))
 
     def register(self, group: str, roles: Sequence[str] = ()) -> None:
-        """Make a group known for some roles, or all, before anything is published: events are kept until it had them."""
+        """Make a group known, for some roles or all, before anything is published: events are kept until it had them."""
         parts = self._parts
         for role in roles or parts.names.roles:
             self._known(role)

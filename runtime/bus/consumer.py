@@ -25,7 +25,7 @@ SWEEPS = 3
 """Looks in a lease after what dead readers have left."""
 AWAY_S = 0.2
 """Pause after an error of Redis or the store (s)."""
-STEP_S = 1.0
+STEP_S = 0.5
 """The longest wait for an event in one step (s): shorter than the client's patience, and a stop is noticed in time."""
 _log = logging.getLogger(__name__)
 
@@ -83,9 +83,13 @@ class Consumer:
         self._thread = threading.Thread(target=self._run, name=f"bus-{self._intake.name}", daemon=True)
         self._thread.start()
 
+    def leave(self) -> None:
+        """Have it stop soon, without waiting for that."""
+        self._stop.set()
+
     def stop(self) -> None:
         """Finish the event at hand and stop. What was read and not handled stays pending under this name."""
-        self._stop.set()
+        self.leave()
         for thread in (self._thread, self._heart):
             if thread and thread is not threading.current_thread():
                 thread.join()
