@@ -12,6 +12,7 @@ from envs.asking import Ask, ask
 from envs.candidates import candidates
 from envs.contracts import contract_of, pass_schema
 from envs.floor import Floor
+from envs.freshness import marked, stale_before
 from envs.transcript import Transcript
 from runtime.records import (
     Decided,
@@ -96,7 +97,10 @@ class Session:
         self._turn: Counter[AgentId] = Counter()
         self._decisions = 0
         self._spent = {r.name: _Spent() for r in team.roles}
-        self._done: set[tuple[AgentId, int]] = set()
+        self._done: dict[tuple[AgentId, int], float] = {}
+        """When each call that may not be repeated was made (Unix time, s)."""
+        self._oldest = dict.fromkeys(self._roles, float("-inf"))
+        """What was read before this moment is stale to the agent, as of its last observation."""
         self._transcript = Transcript(team, scenario, self.world)
         self._observation: dict[AgentId, Observation] = {}
         self._key = (seed, scenario.id)
@@ -115,23 +119,41 @@ class Session:
         """What the agent has before it. Does not change anything; the same until somebody acts."""
         known = self._observation.get(agent)
         if known is None:
-            known = self._observation[agent] = Observation(
-                agent=agent,
-                turn=self._turn[agent],
-                seen=self._transcript.of(agent),
-                candidates=self._calls[agent],
-                mask=self._mask(agent),
-                key=self._key,
-            )
+            known = self._look(agent, self._at if self._roles[agent].max_age_s is None else self._clock())
+        return known
+
+    def _look(self, agent: AgentId, at: float) -> Observation:
+        """What the agent has before it at that time (Unix time, s), unless it has looked already."""
+        known = self._observation.get(agent)
+        if known is not None:
+            return known
+        seen = self._transcript.of(agent)
+        if self._roles[agent].max_age_s is not None:
+            self._oldest[agent] = stale_before(self._roles[agent], at)
+            seen = marked(seen, self._oldest[agent], at)
+        known = self._observation[agent] = Observation(
+            agent=agent,
+            turn=self._turn[agent],
+            seen=seen,
+            candidates=self._calls[agent],
+            mask=self._mask(agent),
+            key=self._key,
+        )
         return known
 
     def _mask(self, agent: AgentId) -> tuple[bool, ...]:
-        done, repeats = self._done, self.team.repeats
+        done, repeats = self._standing(agent), self.team.repeats
         tired = self._over_budget(agent)
         return tuple(
             (repeats or (agent, i) not in done) and (not tired or self._is_final(c))
             for i, c in enumerate(self._calls[agent])
         )
+
+    def _standing(self, agent: AgentId) -> Mapping[tuple[AgentId, int], float]:
+        """The calls that were made and whose answers are not too old for the agent."""
+        if self._roles[agent].max_age_s is None:
+            return self._done
+        return {k: at for k, at in self._done.items() if at >= self._oldest[agent]}
 
     def _is_final(self, call: ToolCall) -> bool:
         return call.tool in _NO_TOOL or self.team.tools[call.tool].ends
@@ -164,7 +186,7 @@ class Session:
             )
         start = len(self.records)
         self._at = self._clock()
-        observation = self.observe(agent)
+        observation = self._look(agent, self._at)
         who = self._stamp(agent)
         self.records.append(
             Observed(**who, text=observation.text, candidates=observation.candidates, mask=observation.mask)
@@ -185,7 +207,7 @@ class Session:
         """Carry out a simultaneous round: every decision is taken on what was seen before the round."""
         start = len(self.records)
         agents = self.to_act
-        before = {a: self.observe(a) for a in agents}
+        before = {a: self._look(a, self._at) for a in agents}
         for i, agent in enumerate(agents):
             if self.ended:
                 break
@@ -248,7 +270,7 @@ class Session:
         if wrong:
             return Fault(code="bad_arguments", message=wrong[0], path=wrong[1])
         slot = None if self.team.repeats else self._slot(agent, call)
-        if slot is not None and (agent, slot) in self._done:
+        if slot is not None and (agent, slot) in self._standing(agent):
             return Fault(code="illegal", message=f"{call.tool} was asked before and would answer the same")
         spent = "" if self._is_final(call) else self._over_budget(agent)
         return Fault(code="over_budget", message=spent) if spent else None
@@ -280,7 +302,7 @@ class Session:
         tool = self.team.tools[call.tool]
         slot = None if self.team.repeats or tool.ends else self._slot(agent, call)
         if slot is not None:
-            self._done.add((agent, slot))
+            self._done[agent, slot] = self._at
         spent = self._spent[agent]
         spent.calls += 1
         spent.usd += tool.cost_usd
@@ -288,7 +310,7 @@ class Session:
         answer = self.asking(self.world, tool, call, who)
         self.records.append(answer)
         if answer.ok:
-            self._transcript.answer(agent, call, answer.value)
+            self._transcript.answer(agent, call, answer.value, answer.at)
         else:
             self.invalid[agent] += 1
             self._transcript.fault(agent, tool.name, answer.fault)

@@ -1,6 +1,7 @@
 """What each agent has seen so far, line by line."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from runtime.records import Fault, Json, ToolCall
 from runtime.tools import canonical
@@ -24,12 +25,15 @@ class Transcript:
             return tuple(lines)
         return (*lines, Seen(kind="world", source="world", data=shown, text=f"world {canonical(shown)}"))
 
-    def answer(self, agent: AgentId, call: ToolCall, value: Json) -> None:
-        """A tool answered. With round-robin and simultaneous turns all agents see it, each other's under the name."""
+    def answer(self, agent: AgentId, call: ToolCall, value: Json, at: float) -> None:
+        """A tool answered, at that time (Unix time, s).
+
+        With round-robin and simultaneous turns all agents see it, each other's under the name.
+        """
         text = f"{_heading(call)} {canonical(value)}"
-        self._lines[agent].append(Seen(kind="answer", source=call.tool, data=value, text=text))
+        self._lines[agent].append(Seen(kind="answer", source=call.tool, data=value, text=text, at=at))
         if not isinstance(self._team.turns, Pipeline):
-            note = Seen(kind="note", source=call.tool, data=value, text=f"[{agent}] {text}")
+            note = Seen(kind="note", source=call.tool, data=value, text=f"[{agent}] {text}", at=at)
             self._to_others(agent, note)
 
     def _to_others(self, agent: AgentId, note: Seen) -> None:
@@ -59,7 +63,7 @@ class Transcript:
 def _noted(agent: AgentId, seen: Seen) -> Seen:
     if seen.kind == "note":
         return seen
-    return Seen(kind="note", source=seen.source, data=seen.data, text=f"[{agent}] {seen.text}")
+    return replace(seen, kind="note", text=f"[{agent}] {seen.text}")
 
 
 def _bare(text: str) -> str:

@@ -114,6 +114,15 @@ class ToolAnswered(DecisionRecord):
     """The answer before coercion, where it was coerced."""
 
 
+class ToolUndone(DecisionRecord):
+    """What a tool did outside was undone, or could not be, after its chain had failed half way."""
+
+    kind: Literal["tool_undone"] = "tool_undone"
+    tool: str
+    ok: bool
+    fault: Fault | None = None
+
+
 class ModelCalled(DecisionRecord):
     """A language model was asked."""
 
@@ -188,6 +197,7 @@ AnyRecord = Annotated[
     | Decided
     | ToolCalled
     | ToolAnswered
+    | ToolUndone
     | ModelCalled
     | Sent
     | Rewarded

@@ -11,7 +11,7 @@ from pydantic import ConfigDict, TypeAdapter, create_model
 
 from runtime.errors import TeamError
 from runtime.records import Fault, Json, ToolCall
-from runtime.types import Tool
+from runtime.types import Outside, Tool
 
 MAX_ANSWER_CHARS = 8_000
 """An answer longer than this is cut, and says so: a prompt must not be flooded by one tool."""
@@ -24,6 +24,7 @@ def tool(
     ends: bool = False,
     loose: bool = False,
     name: str = "",
+    outside: Outside | None = None,
 ) -> Tool:
     """Make a tool of a typed function.
 
@@ -34,6 +35,7 @@ def tool(
         ends: a successful call ends the episode.
         loose: coerce wrongly typed answers (``"25.3"`` for 25.3) and record it, rather than refuse them.
         name: the function's own name by default.
+        outside: how it is called where it acts outside the process: time limit, idempotency key, undo.
 
     Raises:
         TeamError: a type hint or the docstring is missing.
@@ -45,12 +47,13 @@ def tool(
     return Tool(
         name=label,
         description=description,
-        input_schema=_input_schema(function, label),
+        input_schema=_input_schema(function, label, outside.key if outside else ""),
         output_schema=_output_schema(function, label),
         run=function,
         cost_usd=cost_usd,
         ends=ends,
         loose=loose,
+        outside=outside,
     )
 
 
@@ -58,10 +61,13 @@ def _hints(function: Callable[..., Json]) -> dict[str, Any]:
     return get_type_hints(function, include_extras=True)
 
 
-def _input_schema(function: Callable[..., Json], label: str) -> dict[str, Any]:
+def _input_schema(function: Callable[..., Json], label: str, key: str) -> dict[str, Any]:
     hints = _hints(function)
     fields: dict[str, Any] = {}
-    for p in list(inspect.signature(function).parameters.values())[1:]:
+    parameters = inspect.signature(function).parameters
+    if key and key not in parameters:
+        raise TeamError(f"tool {label} has no parameter {key!r} to give the idempotency key to")
+    for p in [p for p in list(parameters.values())[1:] if p.name != key]:
         if p.kind not in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY):
             raise TeamError(f"tool {label}: parameter {p.name} must be an ordinary named one")
         if p.name not in hints:

@@ -18,6 +18,21 @@ PASS_TURN = "pass_turn"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Outside:
+    """How a tool is called that acts outside the process: it may hang, and its effect outlives the session."""
+
+    timeout_s: float = 30.0
+    """How long a call, or its undo, may take (s)."""
+    key: str = ""
+    """The parameter that is given the idempotency key, the same whenever a decision is carried out; empty: none is."""
+    idempotent: bool = False
+    """Calling it twice does no more than calling it once."""
+    undo: Callable[..., Json] | None = None
+    """Called as ``undo(world, answer, **args)``, with the call's key where it has one. The answer is None where it is
+    not known: then the effect may have happened or not, and undoing what did not happen must do nothing."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Tool:
     """Something a role can call. Build it with ``runtime.tools.tool`` from a typed function."""
 
@@ -35,6 +50,8 @@ class Tool:
     """A successful call ends the episode."""
     loose: bool = False
     """Coerce wrongly typed answers ("25.3" for 25.3) and record what was coerced; else a wrong type is a fault."""
+    outside: Outside | None = None
+    """None: it only acts on the episode's world, and is called at once."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,6 +77,8 @@ class Role:
     budget: Budget = Budget()
     calls: tuple[ToolCall, ...] | None = None
     """The calls to choose among, in a fixed order; None: every call that the tools' schemas allow, if finite."""
+    max_age_s: float | None = None
+    """An answer read longer ago than this (s) is shown as stale and may be asked for again; None: none ever is."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -143,6 +162,8 @@ class Seen:
     data: Json
     text: str
     """The same as one line of text; an observation's text is these lines."""
+    at: float | None = None
+    """When a tool's answer was read (Unix time, s)."""
 
 
 @dataclass(frozen=True, kw_only=True)

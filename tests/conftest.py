@@ -48,7 +48,7 @@ def ray_local() -> Iterator[None]:
         ray.shutdown()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def wait_until() -> WaitUntil:
     """Wait for something that another thread or process brings about."""
 

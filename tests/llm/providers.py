@@ -13,7 +13,7 @@ from runtime.llm.chat import Chat
 from runtime.llm.limits import Limits, Seams
 from runtime.llm.model import Model, Price, Priced
 from runtime.llm.shared import InMemory, Shared
-from runtime.llm.types import LocalPolicy, Message, Request
+from runtime.llm.types import Answer, LocalPolicy, Message, Request
 
 CALM = Limits(backoff_s=0.01, backoff_max_s=0.02)
 """For a provider that answers: patience costs nothing, even on a busy machine."""
@@ -221,3 +221,13 @@ def asking(
         yield model
     finally:
         model.close()
+
+
+def streamed(model: Model, request: Request) -> tuple[list[str], Answer]:
+    """The pieces that were handed on, and the answer."""
+    asked, pieces = model.stream(request), list[str]()
+    while True:
+        try:
+            pieces.append(next(asked))
+        except StopIteration as end:
+            return pieces, end.value

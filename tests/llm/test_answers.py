@@ -8,7 +8,7 @@ from runtime.llm import Answered, Limits, ModelSettings, Seams, Unavailable, bui
 from runtime.llm.limits import RetryBudget, backoff
 from runtime.llm.scripted import Scripted
 from runtime.records import ModelCalled
-from tests.llm.providers import HELLO, asking, provider, says, status
+from tests.llm.providers import HELLO, asking, provider, says, status, streamed
 
 
 def test_reported_tokens_and_cost() -> None:
@@ -49,11 +49,10 @@ def test_a_record_of_it() -> None:
 def test_streaming() -> None:
     """Text is handed on as it comes; the answer is the generator's value."""
     with provider(says("a", "b", "c")) as server, asking(server.url) as model:
-        asked = model.stream(HELLO)
-        assert [next(asked), next(asked), next(asked)] == ["a", "b", "c"]
-        with pytest.raises(StopIteration) as end:
-            next(asked)
-    assert end.value.value.text == "abc"
+        pieces, answer = streamed(model, HELLO)
+    assert pieces == ["a", "b", "c"]
+    assert isinstance(answer, Answered)
+    assert answer.text == "abc"
 
 
 def test_what_is_sent() -> None:

@@ -15,6 +15,7 @@ from runtime.llm.local import Transformers
 from runtime.llm.model import Model, Priced
 from runtime.llm.shared import InMemory
 from runtime.llm.types import Happening
+from tests.llm.providers import streamed
 
 pytest.importorskip("transformers")
 WORDS = ["<eos>", "<unk>", *(f"w{i}" for i in range(60))]
@@ -91,12 +92,9 @@ def test_seeded_draws(source: Transformers) -> None:
 
 def test_the_pieces_make_the_text(source: Transformers) -> None:
     """What is streamed is, put together, the answer."""
-    asked = asking(source).stream(say())
-    pieces: list[str] = []
-    with pytest.raises(StopIteration) as end:
-        while True:
-            pieces.append(next(asked))
-    assert "".join(pieces) == end.value.value.text
+    pieces, answer = streamed(asking(source), say())
+    assert isinstance(answer, Answered)
+    assert "".join(pieces) == answer.text
     assert len(pieces) > 1
 
 

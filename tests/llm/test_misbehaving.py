@@ -24,6 +24,7 @@ from tests.llm.providers import (
     says,
     stalls,
     status,
+    streamed,
     tells_error,
     trickles,
 )
@@ -132,13 +133,7 @@ def test_no_second_try_after_the_first_token(behave: Behaviour) -> None:
 def test_what_was_shown_stands() -> None:
     """Nobody else is asked once text was handed on: it could not be taken back."""
     with provider(closes) as bad, provider(says("hello")) as good, asking(bad.url, good.url) as model:
-        shown: list[str] = []
-        answering = model.stream(HELLO)
-        try:
-            while True:
-                shown.append(next(answering))
-        except StopIteration as stop:
-            answer = stop.value
+        shown, answer = streamed(model, HELLO)
         assert not good.asked
     assert shown == ["hel"]
     assert isinstance(answer, Unavailable)
