@@ -196,7 +196,7 @@ class EventBus:
         return self._parts.held().write(lambda c: owners.claim(c, name, at))
 
     def register(self, group: str, roles: Sequence[str] = ()) -> None:
-        """Make a group known, for some roles or all, before anything is published: events are kept until it had them."""
+        """Make a group known, for some roles or all, before anything is published: events are kept for it."""
         parts = self._parts
         for role in roles or parts.names.roles:
             self._known(role)

@@ -71,7 +71,7 @@ def _revive(parts: Parts, letter: DeadLetter, event: Event) -> None:
         def again(connection: Connection) -> None:
             inbox.reopen(connection, letter.event_id, letter.group, at)
             dead.remove(connection, letter.event_id, letter.group)
-            outbox.put_again(connection, parts.team, row, at)
+            outbox.put_again(connection, parts.team, row)
 
         parts.store.write(again)
     _unlist(parts, letter)

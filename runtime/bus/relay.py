@@ -4,6 +4,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 
 from redis.exceptions import RedisError
 
@@ -23,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 def append(parts: Parts, rows: Sequence[Row]) -> list[str]:
-    """Put events onto their streams and into the log; their entry ids, in order.
+    """Put events onto their streams and into the log: their entry ids, in order.
 
     Raises:
         redis.RedisError: some may be there, some not; sent again, they may be there twice.
@@ -51,7 +52,6 @@ class Relay:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._rows: deque[Row] = deque()
-        self._sent: list[tuple[str, str]] = []
         self._wake = threading.Condition()
         self._closing = False
         self._thread = threading.Thread(target=self._run, name="bus-relay", daemon=True)
@@ -76,28 +76,34 @@ class Relay:
 
     def send(self, rows: Sequence[Row]) -> bool:
         """Send now and have it noted; False when Redis does not take them, and anybody may send them later."""
-        store = self._parts.held()
+        sent = self._sent(rows)
+        if sent:
+            self._parts.held().write(lambda c: outbox.mark_sent(c, sent))
+        return bool(sent)
+
+    def _sent(self, rows: Sequence[Row]) -> list[Row]:
+        """The rows with their entry ids; none when Redis does not take them."""
         try:
             entries = append(self._parts, rows)
         except (RedisError, OSError) as error:
             _log.warning("%d events of team %s wait for Redis: %s", len(rows), self._parts.team, error)
-            store.submit(lambda c: outbox.release(c, [r.event_id for r in rows]))
-            return False
-        self._sent += [(row.event_id, entry) for row, entry in zip(rows, entries, strict=True)]
-        return True
+            self._parts.held().submit(lambda c: outbox.release(c, rows))
+            return []
+        return [replace(row, entry=entry) for row, entry in zip(rows, entries, strict=True)]
 
     def _run(self) -> None:
+        noted: list[Row] = []
         while True:
             with self._wake:
-                self._wake.wait_for(lambda: self._rows or self._closing, MARK_S if self._sent else None)
+                self._wake.wait_for(lambda: self._rows or self._closing, MARK_S if noted else None)
                 rows = [self._rows.popleft() for _ in range(min(BATCH, len(self._rows)))]
-            if rows and not self.send(rows):
-                self._parts.pause(MARK_S)
-            if self._sent and (not rows or len(self._sent) >= BATCH):
-                self._mark()
+            if rows:
+                noted += self._sent(rows)
+            if noted and (not rows or len(noted) >= BATCH):
+                self._mark(noted)
+                noted = []
             if not rows and self._closing:
                 return
 
-    def _mark(self) -> None:
-        entries, self._sent = self._sent, []
-        self._parts.held().submit(lambda c: outbox.mark_sent(c, entries))
+    def _mark(self, sent: Sequence[Row]) -> None:
+        self._parts.held().submit(lambda c: outbox.mark_sent(c, sent))

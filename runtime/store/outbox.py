@@ -1,10 +1,10 @@
 """Accepted events: numbered, kept until every group has confirmed them, handed to whoever sends them."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import bindparam, func, select, text, update
+from sqlalchemy import func, select, text, update
 from sqlalchemy.engine import Connection
 
 from runtime.store.base import Clash
@@ -24,8 +24,8 @@ NUMBER = text(
     "ON CONFLICT (team, session, sender, receiver) DO UPDATE SET last = excluded.last, at = excluded.at "
     "WHERE sequences.last = :before"
 )
-SENT = update(OUTBOX).where(OUTBOX.c.event_id == bindparam("id_")).values(entry=bindparam("entry_"))
-RELEASE = update(OUTBOX).where(OUTBOX.c.event_id == bindparam("id_"), OUTBOX.c.entry == "").values(sent=0)
+SENT = text("UPDATE outbox SET entry = :entry WHERE event_id = :event_id AND sent = :claim")
+RELEASE = text("UPDATE outbox SET sent = 0 WHERE event_id = :event_id AND sent = :claim AND entry = ''")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,8 @@ class Row:
     event_id: str
     values: tuple[str, ...]
     """The stream entry's values."""
+    claim: float = 0.0
+    """Since when it is its sender's to send (Unix time, s); whoever takes it over has a later one."""
     entry: str = ""
     """Its id in the stream; empty while it is unsent."""
 
@@ -69,23 +71,22 @@ def numbers(connection: Connection, team: str, lines: Sequence[Line], at: float)
     return given
 
 
-def put(connection: Connection, team: str, rows: Sequence[Row], at: float) -> None:
-    """Accept events. From now on they are not lost. For a while they are their publisher's to send (``at``)."""
+def put(connection: Connection, team: str, rows: Sequence[Row]) -> None:
+    """Accept events, each its sender's for a while. From now on they are not lost."""
     if rows:
         connection.execute(
             PUT,
             [
-                {"team": team, "stream": r.stream, "event_id": r.event_id, "body": json.dumps(r.values), "at": at}
+                {"team": team, "stream": r.stream, "event_id": r.event_id, "body": json.dumps(r.values), "at": r.claim}
                 for r in rows
             ],
         )
 
 
-def put_again(connection: Connection, team: str, row: Row, at: float) -> None:
-    """Accept an event once more, such as a dead letter; it is anybody's to send."""
+def put_again(connection: Connection, team: str, row: Row) -> None:
+    """Accept an event once more, such as a dead letter; with a claim of 0 it is anybody's to send."""
     connection.execute(OUTBOX.delete().where(OUTBOX.c.event_id == row.event_id))
-    put(connection, team, [row], at)
-    connection.execute(RELEASE, {"id_": row.event_id})
+    put(connection, team, [row])
 
 
 def keeps(connection: Connection, event_id: str) -> bool:
@@ -93,18 +94,18 @@ def keeps(connection: Connection, event_id: str) -> bool:
     return connection.execute(select(OUTBOX.c.id).where(OUTBOX.c.event_id == event_id)).first() is not None
 
 
-def mark_sent(connection: Connection, entries: Iterable[tuple[str, str]]) -> None:
-    """Note which events are on their streams: (event id, entry id)."""
-    rows = [{"id_": event_id, "entry_": entry} for event_id, entry in sorted(entries)]
-    if rows:
-        connection.execute(SENT, rows)
+def mark_sent(connection: Connection, rows: Sequence[Row]) -> None:
+    """Note which events are on their streams, but for those that somebody else is to send by now."""
+    told = sorted((r.event_id, r.entry, r.claim) for r in rows)
+    if told:
+        connection.execute(SENT, [{"event_id": e, "entry": entry, "claim": claim} for e, entry, claim in told])
 
 
-def release(connection: Connection, event_ids: Iterable[str]) -> None:
+def release(connection: Connection, rows: Sequence[Row]) -> None:
     """Give events that could not be sent to whoever can."""
-    rows = [{"id_": event_id} for event_id in sorted(event_ids)]
-    if rows:
-        connection.execute(RELEASE, rows)
+    told = sorted((r.event_id, r.claim) for r in rows)
+    if told:
+        connection.execute(RELEASE, [{"event_id": e, "claim": claim} for e, claim in told])
 
 
 def unsent(connection: Connection, team: str) -> int:
@@ -126,7 +127,7 @@ def claim_unsent(connection: Connection, team: str, before: float, at: float, li
     found = connection.execute(old).all()
     if found:
         connection.execute(update(OUTBOX).where(c.id.in_([r.id for r in found])).values(sent=at))
-    return [Row(r.stream, r.event_id, tuple(json.loads(r.body))) for r in found]
+    return [Row(r.stream, r.event_id, tuple(json.loads(r.body)), at) for r in found]
 
 
 def any_unsent(connection: Connection, team: str, before: float) -> bool:
@@ -149,7 +150,7 @@ def unconfirmed(connection: Connection, team: str, before: float, limit: int) ->
     """Events that were sent before a time and are still kept, oldest first."""
     c = OUTBOX.c
     old = select(c.stream, c.event_id, c.entry).where(c.team == team, c.entry != "", c.sent < before).order_by(c.id)
-    return [Row(r.stream, r.event_id, (), r.entry) for r in connection.execute(old.limit(limit))]
+    return [Row(r.stream, r.event_id, (), entry=r.entry) for r in connection.execute(old.limit(limit))]
 
 
 def confirmed(connection: Connection, stream: str, groups: Sequence[str], limit: int) -> list[int]:

@@ -36,8 +36,13 @@ def test_a_chain_runs_through_the_roles(bus: EventBus, wait_until: WaitUntil) ->
 
 def test_groups_are_purposes_and_each_gets_everything(bus: EventBus, wait_until: WaitUntil) -> None:
     """A recorder reads along without taking anything from the role, and its state is its own."""
+
+    def along(delivery: Delivery) -> None:
+        writes_down(delivery)
+        delivery.keep(delivery.group)
+
     for group in ("role", "recorder"):
-        bus.consumer(group, "ear", f"{group}-0", lambda d: (writes_down(d), d.keep(d.group)) and None).start()
+        bus.consumer(group, "ear", f"{group}-0", along).start()
     bus.publish(said("hello"))
     wait_until(lambda: noted(bus) == ["hello", "hello"], "both groups")
     assert [bus.state(r, "s1").state for r in ("ear", "ear/recorder")] == ["role", "recorder"]
@@ -124,7 +129,12 @@ def test_an_event_for_nobody_is_refused(bus: EventBus, wait_until: WaitUntil) ->
     with pytest.raises(NoSuchRole, match=r"team shop has no role 'nose'; it has ear, voice, caller"):
         bus.publish(said(1, to="nose"))
     tries: list[int] = []
-    bus.consumer("role", "ear", "ear-0", lambda d: (tries.append(1), d.send("nose", 1)) and None).start()
+
+    def sneezes(delivery: Delivery) -> None:
+        tries.append(delivery.attempt)
+        delivery.send("nose", 1)
+
+    bus.consumer("role", "ear", "ear-0", sneezes).start()
     bus.publish(said(2))
     wait_until(bus.dead_letters, "the dead letter")
     assert (tries, bus.dead_letters()[0].reason) == ([1], "team shop has no role 'nose'; it has ear, voice, caller")
