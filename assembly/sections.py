@@ -130,10 +130,12 @@ class Waiver(Section):
 
 
 class Audit(Section):
-    """The reward audit, `python -m rewards.audit EXPERIMENT.yaml`. Training does not run it by itself yet."""
+    """The reward audit, before training or alone: `python -m rewards.audit EXPERIMENT.yaml`; see `docs/audit.md`."""
 
     waive: Annotated[tuple[Waiver, ...], Strict(False)] = ()
     """Checks whose errors do not make the audit fail."""
+    checks: Annotated[tuple[Annotated[str, Field(pattern=r"^[\w.]+:\w+$")], ...], Strict(False)] = ()
+    """Checks of your own, each `package.module:attribute`: a function from the audit's material to findings."""
 
 
 class Rewards(Section):

@@ -32,6 +32,7 @@ def material_of(build: Build, effort: Effort = USUAL, evaluating: Evaluating | N
         seed=build.experiment.seed,
         effort=effort,
         evaluating=evaluating,
+        own={"standardize": build.experiment.rewards.standardize.model_dump()},
     )
     if build.team is None:
         name, args = build.experiment.team.pettingzoo, build.experiment.team.args

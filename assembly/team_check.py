@@ -48,14 +48,18 @@ def accept(file: Path | str, overrides: Sequence[str], known: Known) -> Accepted
 def check_team(work: Draft, known: Known) -> Team | None:
     """Import the team and add to the draft what does not fit it; the team, if there is one."""
     x = work.experiment
-    if x is None or not work.stands("team") or bool(x.team.use) == bool(x.team.pettingzoo):
+    if x is None:
+        return None
+    folder = work.document.file.resolve().parent
+    for broken in _own_checks(x, folder):
+        work.add(broken)
+    if not work.stands("team") or bool(x.team.use) == bool(x.team.pettingzoo):
         return None
     if x.team.pettingzoo:
         why = missing_module(x.team.pettingzoo)
         if why:
             work.add(Broken("team.pettingzoo", why))
         return None
-    folder = work.document.file.resolve().parent
     team = _team(work, x, folder)
     if team is not None:
         problems = (*_roles(x, team), *_baselines(x, team, known, folder), *_terms(x, team, known, folder))
@@ -128,7 +132,9 @@ def _baselines(x: Experiment, team: Team, known: Known, folder: Path) -> Iterabl
             continue
         key = f"policies.{name}.use"
         if ":" in policy.use:
-            yield from _usable(key, policy.use, folder)
+            yield from _usable(
+                key, policy.use, folder, "a scripted policy is a function of an observation and a Random"
+            )
         elif policy.use in playable:
             lacking = [r for r in policy_roles(name, policy, team) if r not in playable[policy.use]]
             if lacking:
@@ -167,12 +173,16 @@ def _term_args(key: str, args: Mapping[str, object], found: object) -> Iterable[
             yield Broken(f"{key}.args.{name}" if name else f"{key}.args", why)
 
 
-def _usable(key: str, reference: str, folder: Path) -> Iterable[Broken]:
+def _own_checks(x: Experiment, folder: Path) -> Iterable[Broken]:
+    for place, reference in enumerate(x.rewards.audit.checks):
+        yield from _usable(f"rewards.audit.checks.{place}", reference, folder, "an own check is a function of Material")
+
+
+def _usable(key: str, reference: str, folder: Path, wanted: str) -> Iterable[Broken]:
     try:
-        if as_callable(attribute(reference, folder)) is None:
-            yield Broken(
-                key, f"{reference} cannot be called; a scripted policy is a function of an observation and a Random"
-            )
+        found = attribute(reference, folder)
+        if as_callable(found) is None and not as_callable(getattr(found, "function", None)):
+            yield Broken(key, f"{reference} cannot be called; {wanted}")
     except NotUsableError as error:
         yield Broken(key, str(error))
 

@@ -5,9 +5,14 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from assembly.problems import Refused
 from runtime.errors import RepertoryError
+
+if TYPE_CHECKING:
+    from assembly.sections import Audit
+    from rewards.audit.material import Material
 
 OK, FAULT, REFUSED, UNAVAILABLE, AUDIT = 0, 1, 2, 3, 5
 """Exit codes."""
@@ -36,7 +41,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("experiment", type=Path, metavar="EXPERIMENT.yaml")
     parser.add_argument("--json", action="store_true", help="the report as JSON on standard output")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write the report as a page too")
     parser.add_argument("--only", nargs="+", metavar="CHECK", help="these checks only")
+    labels = parser.add_mutually_exclusive_group()
+    labels.add_argument("--sheet", type=Path, metavar="CSV", help="write 100 decisions for people to label, and stop")
+    labels.add_argument("--labels", type=Path, metavar="CSV", help="compare the labels of a sheet with the pay")
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", dest="overrides", help="override a key"
     )
@@ -47,25 +56,49 @@ def _audited(asked: argparse.Namespace) -> int:
     from assembly.build import Build
     from assembly.stage import material_of
     from assembly.team_check import Known, accept
-    from rewards.audit.auditing import audit
     from rewards.terms import TERMS
 
     folder = asked.experiment.resolve().parent
     if str(folder) not in sys.path:
         sys.path.append(str(folder))
     build = Build(accept(asked.experiment, asked.overrides, Known(TERMS)).experiment, folder)
-    settings = build.experiment.rewards.audit
-    waive = {w.check: w.reason for w in settings.waive}
+    material = material_of(build)
     try:
-        report = audit(material_of(build), asked.only, waive, getattr(settings, "checks", ()))
-    except ValueError as error:
+        return (
+            _sheet(material, asked.sheet) if asked.sheet else _report(material, build.experiment.rewards.audit, asked)
+        )
+    except ValueError as error:  # the name of a check, or a sheet
         print(error, file=sys.stderr)
         return REFUSED
+
+
+def _sheet(material: "Material", file: Path) -> int:
+    from rewards.audit.sheet import write_sheet
+
+    many = write_sheet(material, file)
+    print(
+        f"{file}: {many} decisions. Label each in the last column, higher is better (or yes/no), then: --labels {file}"
+    )
+    return OK
+
+
+def _report(material: "Material", settings: "Audit", asked: argparse.Namespace) -> int:
+    from rewards.audit.auditing import audit
+    from rewards.audit.page import write_page
+    from rewards.audit.printed import print_report
+    from rewards.audit.sheet import matched, read_labels
+
+    if asked.labels:
+        labels = read_labels(asked.labels)
+        matched(material, labels)
+        material.own = {**material.own, "labels": labels}
+    waive = {w.check: w.reason for w in settings.waive}
+    report = audit(material, asked.only, waive, settings.checks)
+    if asked.html:
+        write_page(report, asked.html)
     if asked.json:
         print(json.dumps(report.state(), indent=1, default=str))
     else:
-        from rewards.audit.printed import print_report
-
         print_report(report)
     return OK if report.ok else AUDIT
 

@@ -20,8 +20,6 @@ WINDOW = 10
 """Iterations that are taken together: single ones are noise."""
 SURE = 5.0
 """Standard errors from which a change is none of chance's."""
-SURE_OF_FEW = 3.0
-"""The same for figures that are measured rarely: whoever waits for more learns it too late."""
 PATIENCE = 8
 """Iterations for which an alarm must hold before it is an error; until then it is a warning."""
 LOST = {"success_rate": 0.2, "held_out": 0.15, "agreement": 0.2}
@@ -143,8 +141,7 @@ class Hacking:
             if name not in levels or name not in then:
                 continue
             fell = then[name].mean - levels[name].mean
-            sure = SURE_OF_FEW if name in RARELY else SURE
-            if fell > lost and _surely(then[name], levels[name], sure) and self._paid_more(then, levels):
+            if fell > lost and _surely(then[name], levels[name]) and self._paid_more(then, levels):
                 yield _told(
                     f"{name}: fell from {then[name].mean:.2f} to {levels[name].mean:.2f} while the return rose from "
                     f"{then['return_mean'].mean:.4g} to {levels['return_mean'].mean:.4g}",
@@ -245,8 +242,8 @@ def _bend(values: Sequence[float]) -> float:
     return median(abs(a - 2 * b + c) for a, b, c in zip(values, values[1:], values[2:], strict=False)) / math.sqrt(6)
 
 
-def _surely(one: _Level, other: _Level, sure: float = SURE) -> bool:
-    return abs(one.mean - other.mean) > sure * math.hypot(one.error, other.error)
+def _surely(one: _Level, other: _Level) -> bool:
+    return abs(one.mean - other.mean) > SURE * math.hypot(one.error, other.error)
 
 
 def _told(message: str, remedy: str, numbers: Mapping[str, float]) -> Finding:

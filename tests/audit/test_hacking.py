@@ -32,7 +32,7 @@ def curve(seed: int, n: int = LENGTH, **shapes) -> list[TrainingFigures]:
         for name, shape in shapes.items():
             value = shape(i / n)
             if name == "held_out":
-                if i % 20 == 0:
+                if i % 15 == 0:
                     kept[name] = value + 0.05 * rng.normal()
                 value = kept[name]
             else:
