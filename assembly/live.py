@@ -64,6 +64,9 @@ class Manner:
     """Called before each decision: a breakpoint, for one."""
 
 
+USUAL = Manner()
+
+
 def opening(scenario: Scenario) -> Json:
     """The payload that opens a session on a scenario, for the team's first role."""
     return {"open": case_of(scenario) | {"id": scenario.id}}
@@ -86,7 +89,7 @@ class LiveRole:
     """
 
     def __init__(
-        self, version: Version, role: AgentId, history: History, manner: Manner = Manner(), clock: Clock = now
+        self, version: Version, role: AgentId, history: History, manner: Manner = USUAL, clock: Clock = now
     ) -> None:
         self.version, self.role, self._history, self._manner, self._clock = version, role, history, manner, clock
         self._policy = version.seats[role]
@@ -212,7 +215,7 @@ def _sampled(chosen: Mapping[str, Any]) -> Sampled:
 
 
 def handlers(
-    version: Version, history: History, manner: Manner = Manner(), clock: Clock = now
+    version: Version, history: History, manner: Manner = USUAL, clock: Clock = now
 ) -> dict[AgentId, Callable[[Delivered], None]]:
     """What each role of the team does with an event."""
     make = partial(LiveRole, version, history=history, manner=manner, clock=clock)

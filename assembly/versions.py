@@ -1,20 +1,25 @@
 """An exported version, ready to play: its team, who decides in it, what it is paid."""
 
 import json
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from assembly.build import attribute, load_team, reward_term
 from assembly.experiment import TeamRef
 from assembly.sources import source_hash
 from policies.export import BadExport, encoder_policy, read
-from policies.playing import EncoderPolicy, Playable, RulePolicy
+from policies.playing import EncoderPolicy, Playable, RulePolicy, Turn
 from rewards.mix import Mix, Weighted
 from runtime.types import AgentId, ScriptedPolicy, Team
 
-ABOUT = "team.json"
+ABOUT, GOLDEN, STATISTICS = "team.json", "golden.json", "standardizer.json"
+TIE = 1e-4
+"""Nat: likelihoods nearer than this are one and the same."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +35,26 @@ class Version:
     """The reward terms that it was trained with, weighted."""
     statistics: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """The standardizer's frozen state."""
+    golden: Sequence[Mapping[str, Any]] = ()
+    """What was seen and decided at export: ``agent``, ``text``, ``mask``, ``action``, ``logp``."""
+
+    def proves_itself(self) -> str:
+        """Whether it still decides as it did at export; what is different, or nothing.
+
+        Likelihoods that another machine rounds otherwise are let pass, up to 1e-4.
+        """
+        for place, each in enumerate(self.golden):
+            seen = {"text": each["text"], "action_mask": np.asarray(each["mask"], np.int8)}
+            seat = self.seats[each["agent"]]
+            if isinstance(seat, RulePolicy):
+                continue
+            (choice,) = seat.decide([Turn(each["agent"], seen, (0, ""), 0)], True)
+            drift = abs((choice.logp or 0.0) - (each["logp"] or 0.0))
+            if choice.action != each["action"] and drift > TIE:
+                return f"golden input {place}: {each['agent']} chose {choice.action}, at export {each['action']}"
+            if drift > TIE:
+                return f"golden input {place}: {each['agent']} is off by {drift:.2g} nat"
+        return ""
 
 
 def load_version(directory: Path) -> Version:
@@ -45,13 +70,15 @@ def load_version(directory: Path) -> Version:
         policies: Mapping[str, str] = about["policies"]
         scripted: Mapping[str, str] = about["scripted"]
         terms: list[dict[str, Any]] = about.get("rewards", [])
-        statistics = json.loads(files["standardizer.json"])
+        statistics = json.loads(files[STATISTICS])
+        golden = json.loads(files.get(GOLDEN, b"[]"))
     except (KeyError, ValueError, TypeError) as error:
         raise BadExport(f"{directory}: {ABOUT} lacks or misnames a field: {error!r}") from None
     if ref.use is None:
         raise BadExport(f"{directory} plays a PettingZoo environment: it has no tools, so it is not run live")
+    _near(directory)
     team = load_team(ref)
-    if about["source"] != source_hash(team):
+    if about.get("source") != source_hash(team):
         raise BadExport(f"{directory}: the tools of {ref.use} are not those it was exported with; export it again")
     learned = {p for a, p in policies.items() if a not in scripted}
     played: dict[str, EncoderPolicy] = {p: encoder_policy(p, files) for p in learned}
@@ -61,7 +88,16 @@ def load_version(directory: Path) -> Version:
         seats={a: _rule(team, a, scripted[a]) if a in scripted else played[p] for a, p in policies.items()},
         judge=Mix([Weighted(reward_term(t["use"], t["args"], team.terms), t["weight"]) for t in terms]),
         statistics=statistics,
+        golden=golden,
     )
+
+
+def _near(directory: Path) -> None:
+    """Let the modules that lay beside the experiment file be found."""
+    lineage = directory / "lineage.json"
+    folder = json.loads(lineage.read_text()).get("folder") if lineage.is_file() else None
+    if folder and folder not in sys.path:
+        sys.path.append(folder)
 
 
 def _rule(team: Team, agent: AgentId, use: str) -> RulePolicy:

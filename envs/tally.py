@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from envs.session import Session
-from runtime.records import Decided, Record, Rewarded, ToolAnswered
+from runtime.records import Decided, Record, Rewarded, ToolAnswered, ToolCalled
 from runtime.types import AgentId
 
 KEPT_RETURNS = 4096
@@ -32,6 +32,10 @@ class Tally:
     calls: Counter[tuple[AgentId, str]] = field(default_factory=Counter[tuple[AgentId, str]])
     """Calls by agent and tool."""
     invalid: Counter[AgentId] = field(default_factory=Counter[AgentId])
+    repeated: int = 0
+    """Calls that an agent had made in that episode before, arguments included."""
+    written: int = 0
+    """Characters of the arguments and messages that agents wrote."""
     terms: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     """Sum of each reward term."""
     missing_terms: Counter[str] = field(default_factory=Counter[str])
@@ -48,8 +52,11 @@ class Tally:
             self.missing += 1
         elif len(self.returns) < KEPT_RETURNS:
             self.returns.append(team_return)
+        made: set[tuple[AgentId, str, str]] = set()
         for record in session.records:
             self._add_record(record)
+            if isinstance(record, ToolCalled):
+                self._add_call(record, made)
         if not self.sample:
             self.sample = tuple(session.records)
 
@@ -67,6 +74,13 @@ class Tally:
             else:
                 self.terms[record.term] += record.value
 
+    def _add_call(self, called: ToolCalled, made: set[tuple[AgentId, str, str]]) -> None:
+        args = repr(called.args) if called.args else ""
+        call = (called.agent, called.tool, args)
+        self.repeated += call in made
+        self.written += len(args)
+        made.add(call)
+
     @classmethod
     def total(cls, tallies: Iterable["Tally"]) -> Self:
         """The sum of several."""
@@ -78,6 +92,8 @@ class Tally:
             out.cost_usd += t.cost_usd
             out.tokens += t.tokens
             out.missing += t.missing
+            out.repeated += t.repeated
+            out.written += t.written
             out.returns += t.returns
             out.calls.update(t.calls)
             out.invalid.update(t.invalid)

@@ -172,6 +172,26 @@ class StateChanged(Record):
     refused: str = ""
 
 
+class AgentStarted(Record):
+    """An agent's process began to serve. Its correlation id is the agent's name."""
+
+    kind: Literal["agent_started"] = "agent_started"
+    agent: str
+    epoch: int = Field(ge=0)
+    """Of its ownership: one more at each start; 0 without a store."""
+    pid: int
+    cold_start_ms: float = Field(ge=0)
+    """From the first line of its own that ran to readiness: behaviour made, store open."""
+
+
+class AgentStopped(Record):
+    """An agent's process ended in order, or because it had to. One that was killed leaves no such record."""
+
+    kind: Literal["agent_stopped"] = "agent_stopped"
+    agent: str
+    why: str
+
+
 class Feedback(Record):
     """A reward from outside, for one decision or for the whole session."""
 
@@ -202,6 +222,8 @@ AnyRecord = Annotated[
     | Sent
     | Rewarded
     | StateChanged
+    | AgentStarted
+    | AgentStopped
     | Feedback
     | EpisodeEnded,
     Field(discriminator="kind"),

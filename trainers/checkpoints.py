@@ -38,6 +38,8 @@ class TrainerState:
     episodes: int = 0
     trouble: Mapping[str, int] = field(default_factory=dict[str, int])
     """What the collapse alarm watches grow worse, and the iteration in which it began."""
+    watched: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What the audit's watcher remembers."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,8 @@
 """From a finished run to a version: weights, how observations become features, statistics, and where it comes from."""
 
 import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -8,25 +10,79 @@ from typing import Any
 from assembly.build import Build
 from assembly.loading import resolved
 from assembly.sources import source_hash
+from policies.encoder import Actor, EncoderSpec
 from policies.export import as_json, encoder_files, write
+from policies.featurize import TextFeaturizer
+from runtime.records import Decided, Observed, Record
 from trainers.checkpoints import TrainerState
 from trainers.prepare import Prepared
 from trainers.rllib.engine import Engine
 
 LINEAGE = "lineage.json"
 """Beside the content, not part of it: where the version comes from."""
+GOLDEN = 32
+"""Decisions that are remembered with a version: some of every role's, in no more than a second's work."""
 
 
-def export(build: Build, prepared: Prepared, engine: Engine, directory: Path) -> str:
-    """Write the team as it plays now; returns the version's name, the hash of its content."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Exported:
+    """What a version is made of, beside the experiment."""
+
+    actors: Mapping[str, Actor]
+    """The networks that decide, by policy."""
+    specs: Mapping[str, EncoderSpec]
+    featurizers: Mapping[str, TextFeaturizer | None]
+    statistics: Mapping[str, Any]
+    """The reward standardizer's state."""
+    sampled: Sequence[Sequence[Record]] = ()
+    """Episodes that it played greedily: whoever loads it must decide as they did."""
+
+
+def exported(prepared: Prepared, engine: Engine, sampled: Sequence[Sequence[Record]]) -> Exported:
+    """The team as the engine has it now."""
+    return Exported(
+        actors=engine.actors(),
+        specs={n: s.spec for n, s in engine.policies.items()},
+        featurizers=prepared.featurizers,
+        statistics=engine.standardizer_state(),
+        sampled=sampled,
+    )
+
+
+def export(build: Build, parts: Exported, directory: Path) -> str:
+    """Write a version; returns its name, the hash of its content."""
     files: dict[str, bytes] = {}
-    for name, actor in engine.actors().items():
-        featurizer = prepared.featurizers[name]
+    for name, actor in parts.actors.items():
+        featurizer = parts.featurizers[name]
         features = featurizer.features.state() if featurizer else {"kind": "flat"}
-        files |= encoder_files(name, actor, engine.policies[name].spec, features)
+        files |= encoder_files(name, actor, parts.specs[name], features)
     files["team.json"] = as_json(_about(build))
-    files["standardizer.json"] = as_json(engine.standardizer_state())
+    files["standardizer.json"] = as_json(parts.statistics)
+    files["golden.json"] = as_json(golden(parts.sampled))
     return write(directory, files)
+
+
+def golden(episodes: Sequence[Sequence[Record]]) -> list[dict[str, Any]]:
+    """What was seen and what was decided then, for the first decisions of some episodes."""
+    made: list[dict[str, Any]] = []
+    for records in episodes:
+        seen: Observed | None = None
+        for record in records:
+            if isinstance(record, Observed):
+                seen = record
+            elif isinstance(record, Decided) and seen is not None and record.call in seen.candidates:
+                made.append(_remembered(seen, record))
+    return made[:GOLDEN]
+
+
+def _remembered(seen: Observed, decided: Decided) -> dict[str, Any]:
+    return {
+        "agent": seen.agent,
+        "text": seen.text,
+        "mask": [int(m) for m in seen.mask],
+        "action": seen.candidates.index(decided.call),
+        "logp": decided.logp,
+    }
 
 
 def _about(build: Build) -> dict[str, Any]:
@@ -56,5 +112,6 @@ def write_lineage(directory: Path, build: Build, state: TrainerState, run_dir: P
         "iteration": state.iteration,
         "env_steps": state.env_steps,
         "run_dir": str(run_dir),
+        "folder": str(build.folder.resolve()),
     }
     (directory / LINEAGE).write_text(json.dumps(lineage, indent=1))

@@ -19,6 +19,7 @@ from trainers.rllib.algorithm import seats as seats_of
 from trainers.rllib.chance import NonFinite
 from trainers.rllib.engine import Engine, Iterated, TrainingFault
 from trainers.rllib.learner import NothingToLearn
+from trainers.watch import Watch
 
 
 class Listener(Protocol):
@@ -34,7 +35,7 @@ class Ended:
     """Why training ended."""
 
     status: str
-    """``done``, ``limit``, ``interrupted``, ``collapsed``, ``missing_rewards`` or ``failed``."""
+    """``done``, ``limit``, ``interrupted``, ``collapsed``, ``missing_rewards``, ``audit`` or ``failed``."""
     reason: str
     state: TrainerState
 
@@ -65,6 +66,7 @@ class Loop:
         self.experiment = build.experiment
         self.state = TrainerState(cost_usd=prepared.cost_usd)
         self.alarm = Alarm(self.experiment.collapse, expected(build.team, build.learners, prepared.compared.returns))
+        self.watch = Watch(build, say)
         self.evaluated: EvaluationReport | None = None
         """The last evaluation of this process."""
         self.engine = self._engine(1.0)
@@ -84,6 +86,7 @@ class Loop:
         self.engine.restore(checkpoint.algorithm)
         self.state = checkpoint.state
         self.alarm.since = dict(checkpoint.state.trouble)
+        self.watch.load(checkpoint.state.watched)
         self._before = checkpoint.state.seconds
 
     def run(self) -> Ended:
@@ -120,10 +123,10 @@ class Loop:
             listener.show(report, given)
         self.why.update(tally.why)
         before = self.state.rollbacks
-        wrong = self._missing() or self._alarmed(report, tally)
+        wrong = self._missing() or self._hacked(report, tally) or self._alarmed(report, tally)
         if wrong or self.state.rollbacks > before:
             return wrong
-        self.state = replace(self.state, trouble=dict(self.alarm.since))
+        self.state = replace(self.state, trouble=dict(self.alarm.since), watched=self.watch.state())
         if self._due(self.experiment.checkpoints.every) or self._improved(evaluated):
             self.save()
         return self._finished(evaluated)
@@ -158,6 +161,10 @@ class Loop:
         if ended.status == "interrupted" or state.missing <= limit * state.episodes:
             return ended
         return Ended("missing_rewards", told(state.missing, state.episodes, limit, self.why), state)
+
+    def _hacked(self, report: IterationReport, tally: Tally) -> Ended | None:
+        reason = self.watch.look(report, tally)
+        return Ended("audit", reason, self.state) if reason else None
 
     def _alarmed(self, report: IterationReport, tally: Tally) -> Ended | None:
         reason = self.alarm.look(report, tally)
@@ -199,6 +206,7 @@ class Loop:
         )
         self.checkpoints.back_to(good, self.state)
         self.alarm.since = {}
+        self.watch.load(good.state.watched)
         for listener in self.listeners:
             back = getattr(listener, "back_to", None)
             if back is not None:

@@ -23,7 +23,7 @@ from telemetry.scalars import RESULT, RunResult
 from telemetry.tensorboard import TensorBoardLog
 from trainers.checkpoints import Checkpoints, TrainerState
 from trainers.evaluate import Purse, evaluation, try_out
-from trainers.exporting import export, write_lineage
+from trainers.exporting import export, exported, write_lineage
 from trainers.listeners import EpisodeSamples, Instruments, MetricsLines, OnScreen, Panel
 from trainers.loop import Ended, Loop
 from trainers.missing import MissingRewards
@@ -216,7 +216,7 @@ def _finish(build: Build, directory: Path, prepared: Prepared, loop: Loop, plain
         sizes = {n: s.spec.outputs for n, s in loop.engine.policies.items()}
         exchanged = swaps(build, seats, sizes, range(min(SWAP_EPISODES, count)), purse)
         lost = {pair: float(np.mean(t.returns)) if t.returns else None for pair, t in exchanged.items()}
-    version = export(build, prepared, loop.engine, directory / "version")
+    version = export(build, exported(prepared, loop.engine, tried.sampled), directory / "version")
     write_lineage(directory / "version", build, loop.state, directory)
     return replace(plain, version=version, eval=report, score=report.score if report else None, role_swaps=lost)
 
