@@ -1,0 +1,27 @@
+"""Agents as Ray actors: one mailbox, state that survives, deadlines, and an owner's epoch that fences zombies."""
+
+from runtime.actor.agent import Agent, Reply
+from runtime.actor.attendant import Attendant
+from runtime.actor.behaviour import Behaviour, Outcome, Send
+from runtime.actor.errors import AgentLost, DeadlinePassed, SnapshotRefused
+from runtime.actor.hosted import AgentActor, named
+from runtime.actor.process import Health
+from runtime.actor.spec import AgentSpec, BusSpec, Fault
+
+__all__ = [
+    "Agent",
+    "AgentActor",
+    "AgentLost",
+    "AgentSpec",
+    "Attendant",
+    "Behaviour",
+    "BusSpec",
+    "DeadlinePassed",
+    "Fault",
+    "Health",
+    "Outcome",
+    "Reply",
+    "Send",
+    "SnapshotRefused",
+    "named",
+]
