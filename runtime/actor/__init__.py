@@ -1,10 +1,10 @@
 """Agents as Ray actors: one mailbox, state that survives, deadlines, and an owner's epoch that fences zombies."""
 
 from runtime.actor.agent import Agent, Reply
-from runtime.actor.attendant import Attendant
 from runtime.actor.behaviour import Behaviour, Outcome, Send
 from runtime.actor.errors import AgentLost, DeadlinePassed, SnapshotRefused
 from runtime.actor.hosted import AgentActor, named
+from runtime.actor.hosting import hosting
 from runtime.actor.process import Health
 from runtime.actor.spec import AgentSpec, BusSpec, Fault
 
@@ -13,7 +13,6 @@ __all__ = [
     "AgentActor",
     "AgentLost",
     "AgentSpec",
-    "Attendant",
     "Behaviour",
     "BusSpec",
     "DeadlinePassed",
@@ -23,5 +22,6 @@ __all__ = [
     "Reply",
     "Send",
     "SnapshotRefused",
+    "hosting",
     "named",
 ]

@@ -5,16 +5,18 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from runtime.actor.agent import Agent, Reply
-from runtime.actor.attendant import Attendant
 from runtime.actor.errors import AgentLost, DeadlinePassed
 from runtime.actor.kept import Kept
 from runtime.actor.process import Health
 from runtime.actor.spec import AgentSpec
 from runtime.bus.event import Event, prepared
 from runtime.seams import Clock, now, sleep
+
+if TYPE_CHECKING:
+    from runtime.actor.attendant import Attendant
 
 TELL_S = 60.0
 """How long a call may take (s), unless the caller says otherwise: as long as the longest model call."""
@@ -35,14 +37,22 @@ def _ray() -> Any:
     return ray
 
 
+def _lives(spec: AgentSpec) -> "Agent | Attendant":
+    if spec.bus is None:
+        return Agent(spec)
+    from runtime.actor.attendant import Attendant
+
+    return Attendant(spec, spec.bus)
+
+
 class _Host:
     """What runs in the actor's process."""
 
     def __init__(self, spec: AgentSpec) -> None:
-        self._agent = Agent(spec) if spec.bus is None else Attendant(spec, spec.bus)
+        self._agent = _lives(spec)
 
     def tell(self, event: Event, until: float) -> Reply:
-        if isinstance(self._agent, Attendant):
+        if not isinstance(self._agent, Agent):
             raise TypeError(f"{self._agent.spec.name} lives on the bus: publish the event there")
         return self._agent.tell(event, until)
 

@@ -29,15 +29,48 @@ in an executor and gives the consumer a thread.
 for tools that honour the idempotency key.
 """
 
-from runtime.bus.bus import EventBus
-from runtime.bus.consumer import Consumer, Reading
-from runtime.bus.contracts import Agreement, Agreements, check_fit
-from runtime.bus.delivery import Delivery
-from runtime.bus.errors import BusError, ContractBroken, Misfit, NoSuchRole, Overloaded, Undecodable
-from runtime.bus.event import Event
-from runtime.bus.settings import BusSettings, Safety
-from runtime.errors import Fenced
-from runtime.store.owners import Owner
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from runtime.bus.bus import EventBus
+    from runtime.bus.consumer import Consumer, Reading
+    from runtime.bus.contracts import Agreement, Agreements, check_fit
+    from runtime.bus.delivery import Delivery
+    from runtime.bus.errors import BusError, ContractBroken, Misfit, NoSuchRole, Overloaded, Undecodable
+    from runtime.bus.event import Event
+    from runtime.bus.settings import BusSettings, Safety
+    from runtime.errors import Fenced
+    from runtime.store.owners import Owner
+
+_LAZY = {
+    "Agreement": "runtime.bus.contracts",
+    "Agreements": "runtime.bus.contracts",
+    "BusError": "runtime.bus.errors",
+    "BusSettings": "runtime.bus.settings",
+    "Consumer": "runtime.bus.consumer",
+    "ContractBroken": "runtime.bus.errors",
+    "Delivery": "runtime.bus.delivery",
+    "Event": "runtime.bus.event",
+    "EventBus": "runtime.bus.bus",
+    "Fenced": "runtime.errors",
+    "Misfit": "runtime.bus.errors",
+    "NoSuchRole": "runtime.bus.errors",
+    "Overloaded": "runtime.bus.errors",
+    "Owner": "runtime.store.owners",
+    "Reading": "runtime.bus.consumer",
+    "Safety": "runtime.bus.settings",
+    "Undecodable": "runtime.bus.errors",
+    "check_fit": "runtime.bus.contracts",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load what is asked for: a process that only passes events on needs no Redis client."""
+    if name in _LAZY:
+        return getattr(importlib.import_module(_LAZY[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = [
     "Agreement",

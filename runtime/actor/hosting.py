@@ -1,0 +1,50 @@
+"""A team's agents, each in its place: processes of Ray's, and one in the foreground where somebody wants to look."""
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from os import getpid
+
+from runtime.actor.hosted import AgentActor
+from runtime.actor.spec import AgentSpec
+
+
+@contextmanager
+def hosting(specs: Sequence[AgentSpec], *, foreground: str | None = None) -> Iterator[Mapping[str, int]]:
+    """Have the agents live until the block ends; their process ids by role.
+
+    Args:
+        specs: agents that live on the bus.
+        foreground: the role that lives in this process.
+    """
+    from runtime.actor.attendant import Attendant
+
+    with ExitStack() as closing:
+        away = [s for s in specs if s.role != foreground]
+        if away:
+            closing.enter_context(_ray())
+        pids: dict[str, int] = {}
+        for spec in away:
+            actor = AgentActor.start(spec)
+            closing.callback(actor.stop)
+            pids[spec.role] = actor.health().pid
+        for spec in specs:
+            if spec.role == foreground and spec.bus is not None:
+                closing.callback(Attendant(spec, spec.bus).stop)
+                pids[spec.role] = getpid()
+        yield pids
+
+
+@contextmanager
+def _ray() -> Iterator[None]:
+    """A Ray of this program's own, unless there is one already."""
+    import ray
+
+    if ray.is_initialized():
+        yield
+        return
+    ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+    try:
+        yield
+    finally:
+        ray.shutdown()
