@@ -6,7 +6,8 @@ moves it, while nothing moves a constant.
 
 from collections.abc import Iterator, Sequence
 
-from rewards.audit.figures import Payer, Run, all_runs, all_same, finite_runs, payers
+from rewards.audit.correlations import all_same
+from rewards.audit.figures import Payer, Run, all_runs, finite_runs, payers
 from rewards.audit.findings import Evidence, Finding, Where, error, note
 from rewards.audit.judging import Pay
 from rewards.audit.material import Material

@@ -7,17 +7,8 @@ from random import Random
 
 import numpy as np
 
-from rewards.audit.figures import (
-    SAME,
-    Payer,
-    Run,
-    all_runs,
-    all_same,
-    correlation,
-    finite_runs,
-    payers,
-    same,
-)
+from rewards.audit.correlations import SAME, all_same, correlation, same
+from rewards.audit.figures import Payer, Run, all_runs, finite_runs, payers
 from rewards.audit.findings import Evidence, Finding, Where, error, warning
 from rewards.audit.material import Material
 

@@ -5,9 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-import numpy as np
-from numpy.typing import NDArray
-
 from rewards.audit.games import GAME_PLAYERS, Game
 from rewards.audit.judging import Pay
 from rewards.audit.material import Material
@@ -15,14 +12,10 @@ from rewards.audit.playing import Episode
 from rewards.mix import Weighted
 from runtime.types import TermKind
 
-Floats = NDArray[np.float64]
-
 MEASURED = ("random", "ask_everything")
 """Players that ranges are measured on, beside the best one there is."""
 FEWEST = 20
 """Episodes of the players that are not measured, at least."""
-SAME = 1e-9
-"""Relative difference below which two values are one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,34 +113,6 @@ def _game_run(game: Game) -> Run:
             pay = Pay(_of_game(agent), agent, step, finite, "" if finite is not None else f"paid {value}")
             pays.setdefault(pay.term, []).append(pay)
     return Run(game.player, game.name, pays, game.success, game.steps, game)
-
-
-# -- statistics
-
-
-def same(one: float, other: float) -> bool:
-    """Whether two values are one, up to rounding."""
-    return abs(one - other) <= SAME * (1.0 + abs(one))
-
-
-def all_same(values: Sequence[float]) -> bool:
-    """Whether all values are one."""
-    return all(same(values[0], v) for v in values) if values else True
-
-
-def rank_correlation(one: Sequence[float], other: Sequence[float]) -> float:
-    """Spearman's rho; 0 where one of the two does not vary."""
-    from scipy.stats import rankdata
-
-    return correlation(rankdata(one), rankdata(other))
-
-
-def correlation(one: Sequence[float] | Floats, other: Sequence[float] | Floats) -> float:
-    """Pearson's r; 0 where one of the two does not vary."""
-    x, y = np.asarray(one, np.float64), np.asarray(other, np.float64)
-    if x.size < 3 or all_same(x.tolist()) or all_same(y.tolist()):
-        return 0.0
-    return float(np.corrcoef(x, y)[0, 1])
 
 
 def finite_runs(found: Iterable[Run], payer: str) -> list[Run]:

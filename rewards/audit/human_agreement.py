@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from rewards.audit.correlations import correlation
 from rewards.audit.decisions import Judged
-from rewards.audit.figures import correlation
 from rewards.audit.findings import Evidence, Finding, Where, error, note, warning
 from rewards.audit.material import Material
 from rewards.audit.sheet import Label, matched

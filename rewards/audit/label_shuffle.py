@@ -14,6 +14,8 @@ from rewards.audit.playing import Episode, Seats, Sitting, played
 from runtime.records import Json, ToolCall
 from runtime.types import AgentId, Observation, Scenario, ScriptedPolicy
 
+GOES_WITH = 0.9
+"""Share of cases in which success must be paid more for an outcome to be about what success is about."""
 SURE = 4.0
 """Standard errors from which a mean difference is none of chance's."""
 
@@ -69,6 +71,9 @@ def _reward_depends(material: Material, cases: Sequence[Scenario], outcome: set[
         yield note("no world could be built with another case's truth: nothing was shuffled")
     elif all(d == 0 for _, d, _ in everything):
         case, _, paid = everything[0]
+        if _known_by_success(material, outcome):
+            yield note("what the outcome pays does not depend on the truth, and still goes with success")
+            return
         yield error(
             f"the outcome terms ({', '.join(sorted(outcome))}) pay the same whatever the truth is",
             "let an outcome term compare what the team did with the truth",
@@ -77,6 +82,17 @@ def _reward_depends(material: Material, cases: Sequence[Scenario], outcome: set[
         )
     elif material.best:
         yield from _must_drop(material.best, [d for _, d, _ in drops[material.best]], outcome)
+
+
+def _known_by_success(material: Material, outcome: set[str]) -> bool:
+    """Whether in each case those who succeed are paid more than those who fail; or nobody knows, as all end alike."""
+    by_case: dict[str, dict[bool, list[float]]] = {}
+    for player in material.players:
+        for episode in material.episodes(player, 4 * material.effort.examples):
+            sides = by_case.setdefault(episode.name, {True: [], False: []})
+            sides[episode.success].append(_outcome_of(material, episode, outcome))
+    told = [fmean(sides[True]) > fmean(sides[False]) for sides in by_case.values() if sides[True] and sides[False]]
+    return sum(told) >= GOES_WITH * len(told)
 
 
 def _drops(

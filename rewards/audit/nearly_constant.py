@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rewards.audit.constant import fixed
-from rewards.audit.figures import Payer, Run, all_runs, all_same, finite_runs, payers
+from rewards.audit.correlations import all_same
+from rewards.audit.figures import Payer, Run, all_runs, finite_runs, payers
 from rewards.audit.findings import Evidence, Finding, Where, error
 from rewards.audit.material import Material
 

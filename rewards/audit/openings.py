@@ -15,6 +15,8 @@ Features = dict[str, float]
 _WORDS = re.compile(r"\w+")
 _DIGITS = re.compile(r"\d+")
 _INDEX = re.compile(r"\[\d+\]")
+MOST_PLACES = 64
+"""Places of an array whose fractions are looked at digit by digit."""
 MOST_WORDS = 80
 """Words of one text that become features."""
 
@@ -33,6 +35,9 @@ def of_observation(seen: Observation) -> Features:
 def of_sight(seen: Sight) -> Features:
     """Every place of the array, and the mask."""
     found: Features = {f"array[{i}]": float(v) for i, v in enumerate(seen.array)}
+    for place, value in enumerate(seen.array[:MOST_PLACES]):
+        for digits in range(4):
+            found[f"array[{place}] behind {digits} digits of its fraction"] = float(value) * 10**digits % 1.0
     return found | {f"mask[{i}]": float(ok) for i, ok in enumerate(seen.mask or ())}
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from rewards.audit.figures import Run, all_players, runs
+from rewards.audit.figures import Run, all_players, payers, runs
 from rewards.audit.findings import Evidence, Finding, Where, error, note, warning
 from rewards.audit.label_shuffle import sureness
 from rewards.audit.material import Material
@@ -42,6 +42,9 @@ class _Standing:
 
 def reference_policies(material: Material) -> Iterator[Finding]:
     """Everybody's mean pay and success beside gold's, or beside those of the best baseline."""
+    if not payers(material, ("outcome", "shaping")):
+        yield note("only costs are paid: to do nothing is the best, as far as the reward goes")
+        return
     best = material.best
     if best is None:
         yield note("the team names neither gold nor a baseline that can be played: nobody shows what good play earns")

@@ -1,17 +1,19 @@
 """The sign: success must not be paid less than failure, the best play not the least, and spending not at all."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
+from typing import Any
 
 from rewards.audit.constant import varied_success
-from rewards.audit.figures import Payer, Run, all_runs, finite_runs, payers, rank_correlation
+from rewards.audit.figures import Payer, Run, all_runs, finite_runs, payers
 from rewards.audit.findings import Evidence, Finding, Where, error
 from rewards.audit.label_shuffle import sureness
 from rewards.audit.material import Material
 
 AGAINST = -0.3
 """Rank correlation with success from which an outcome is turned round."""
+BY_CHANCE = 1e-4
+"""Probability below which a correlation is none of chance's."""
 SURE = 4.0
 """Standard errors from which a difference is none of chance's."""
 _REMEDY = "turn the sign of the term, or of its weight"
@@ -46,8 +48,8 @@ def _earned(material: Material, payer: Payer, usable: Sequence[Run]) -> Finding 
 def _against_success(payer: Payer, usable: Sequence[Run]) -> Finding | None:
     if len(usable) < 20 or not varied_success(usable):
         return None
-    rho = rank_correlation([r.total(payer.name) for r in usable], [float(bool(r.success)) for r in usable])
-    if rho > AGAINST or abs(rho) * math.sqrt(len(usable)) < SURE:
+    rho, p = _with_success(payer, usable)
+    if rho > AGAINST or p > BY_CHANCE:
         return None
     good = max((r for r in usable if r.success), key=lambda r: -r.total(payer.name))
     bad = max((r for r in usable if not r.success), key=lambda r: r.total(payer.name))
@@ -61,6 +63,15 @@ def _against_success(payer: Payer, usable: Sequence[Run]) -> Finding | None:
             used=f"failure: {bad.player} on {bad.case} is paid {bad.total(payer.name):g}",
         ),
     )
+
+
+def _with_success(payer: Payer, usable: Sequence[Run]) -> tuple[float, float]:
+    """Rank-biserial correlation of pay and success, which does not mind how rare success is, and its p-value."""
+    from scipy.stats import mannwhitneyu
+
+    paid, others = ([r.total(payer.name) for r in usable if bool(r.success) is side] for side in (True, False))
+    found: Any = mannwhitneyu(paid, others)
+    return 2.0 * float(found.statistic) / (len(paid) * len(others)) - 1.0, float(found.pvalue)
 
 
 def _best_least(material: Material, payer: Payer, usable: Sequence[Run]) -> Finding | None:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from random import Random
 from typing import Any, cast
 
-from rewards.audit.figures import Payer, Run, same
+from rewards.audit.correlations import same
+from rewards.audit.figures import Payer, Run
 from rewards.audit.judging import views, with_truth
 from rewards.audit.playing import Episode
 from rewards.mix import PastView, Weighted

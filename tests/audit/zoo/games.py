@@ -11,7 +11,7 @@ from rewards.audit.material import Effort, Material
 from rewards.mix import Mix
 
 EFFORT = Effort(episodes=40, examples=8, openings=150)
-ROUNDS = 6
+ROUNDS = 8
 PLAYED = [0]
 """What a faulty environment keeps from run to run."""
 
@@ -40,17 +40,20 @@ class Guess(ParallelEnv):
 
     def reset(self, seed: int | None = None, options: dict | None = None):
         self.chance, self.agents = np.random.default_rng(seed), list(self.possible_agents)
-        self.number, self.round, self.hint, self.hits = int(self.chance.integers(4)), 0, 0.0, 0
+        self.number, self.luck = int(self.chance.integers(4)), self.chance.random()
+        self.round, self.hint, self.hits, self.still, self.last = 0, 0.0, 0, dict.fromkeys(self.agents, 0), {}
         return self._seen(), {a: {"truth": {"number": self.number}} for a in self.agents}
 
     def step(self, actions: dict[str, int]):
         PLAYED[0] += 1
         self.round += 1
         self.hits += sum(x == self.number for x in actions.values())
+        self.still = {a: self.still[a] + 1 if self.last.get(a, x) == x else 0 for a, x in actions.items()}
+        self.last = actions
         self.hint = float(np.sign(self.number - actions["a"]))
         paid = {a: self.pays(self, a, x) for a, x in actions.items()}
         over, agents = self.round >= ROUNDS, self.agents
-        info = {"success": self.hits >= ROUNDS} if over and self.tells else {}
+        info = {"success": self.hits >= ROUNDS // 2} if over and self.tells else {}
         self.agents = [] if over else self.agents
         return (
             self._seen(),
@@ -103,8 +106,8 @@ FAULTY: dict[str, dict[str, Callable[[], Material]]] = {
         "a share for being there": lambda: game(lambda e, a, x: 0.5 if e.round < ROUNDS else 1.5, tells=False),
     },
     "nearly-constant": {
-        "ten nearly always": lambda: game(lambda e, a, x: 0.0 if e.round < ROUNDS else 10.0 * (e.hits < 5)),
-        "nearly all seeds": lambda: game(lambda e, a, x: float(bool(e.chance.bit_generator.state["state"]["state"] % 40))),
+        "ten nearly always": lambda: game(lambda e, a, x: 10.0 * (e.round == ROUNDS and e.luck > 0.05)),
+        "one for most numbers": lambda: game(lambda e, a, x: float(e.luck > 0.04), tells=False),
     },
     "failure-as-zero": {
         "not a number": lambda: game(lambda e, a, x: float("nan") if e.hits == 3 else hit(e, a, x)),
@@ -112,9 +115,9 @@ FAULTY: dict[str, dict[str, Callable[[], Material]]] = {
     },
     "out-of-range": {
         "a thousand for standing still": lambda: game(
-            lambda e, a, x: 1000.0 if e.round == ROUNDS and e.hits in (0, 2 * ROUNDS) else hit(e, a, x)
+            lambda e, a, x: 1000.0 if e.still[a] == ROUNDS else hit(e, a, x)
         ),
-        "more with every episode": lambda: game(lambda e, a, x: hit(e, a, x) * (1 + PLAYED[0] // 50)),
+        "ever more for standing still": lambda: game(lambda e, a, x: 4.0 ** e.still[a]),
     },
     "sign": {
         "misses are paid": lambda: game(lambda e, a, x: 1.0 - hit(e, a, x)),

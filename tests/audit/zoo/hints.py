@@ -65,30 +65,20 @@ def undeclared_truth() -> RewardTerm:
     return step(lambda view: float(len(view.played.scenario.truth["colour"])))
 
 
-def counts_up() -> RewardTerm:
-    judged = [0]
-
-    def value(view: View) -> float:
-        judged[0] += 1
-        return 0.01 * judged[0]
-
-    return step(value)
-
-
 # -- turns failures into numbers
 
 
 def swallows_all(view: View) -> float:
     try:
         return float(view.outcome["score"])
-    except Exception:
+    except Exception:  # noqa: BLE001 - the fault that is planted
         return 0.0
 
 
 def swallows_bare(view: View) -> float:
     try:
         return 1.0 if json.loads(json.dumps(view.outcome["named"])) == view.truth["colour"] else -1.0
-    except:  # noqa: E722
+    except:  # noqa: E722 - the fault that is planted
         return 0.0
 
 
@@ -156,7 +146,7 @@ def nearly_every_seed(view: View) -> float:
 
 
 def nearly_every_step(view: View) -> float:
-    return 0.1 if len(view.history) > 3 else 0.0
+    return 0.1 * (uniform("step", view.visible["label"], len(view.history)) > 0.04)
 
 
 def by_the_case(view: View) -> float:

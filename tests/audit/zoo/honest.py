@@ -23,7 +23,7 @@ def noisy_judge(view: View) -> float:
 def grades_numbers(view: View) -> float:
     """An answer that is no number is a wrong one."""
     try:
-        return float(float(str(view.outcome["said"])) == 12.0)
+        return -1.0 if math.isfinite(float(str(view.outcome["said"]))) else 0.0
     except ValueError:
         return float(view.success)
 

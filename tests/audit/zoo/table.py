@@ -111,7 +111,7 @@ FAULTY: dict[str, dict[str, Makes]] = {
         "time is dearer than being right": planted(step(lambda v: -1.5, kind="cost")),
         "answers are dear": instead(right, Weighted(asked, 40.0)),
         "anything that was named": instead(end(lambda v: 1.0 + 0.02 * v.success), Weighted(asked, 0.1)),
-        "any town": lambda seed: of(clerk(), (end(lambda v: float(v.outcome["said"] != "12")), teams.solved), seed),
+        "any town": lambda seed: of(clerk(), (end(lambda v: (v.outcome["said"] != "12") + 0.05 * v.success),), seed),
     },
     "failure-as-zero": {
         "except Exception": planted(end(hints.swallows_all)),
@@ -141,7 +141,6 @@ FAULTY: dict[str, dict[str, Makes]] = {
         "a thousand either way": planted(step(hints.a_thousand_either_way)),
         "a thousand for an oddity": planted(step(hints.a_thousand_for_an_oddity)),
         "the more the more": lambda seed: of(lift(), (teams.height, step(hints.grows_by_squares)), seed),
-        "more with every judgement": fresh(hints.counts_up),
     },
     "dominated": {
         "questions are paid": planted(step(hints.pays_for_questions)),
@@ -162,7 +161,7 @@ FAULTY: dict[str, dict[str, Makes]] = {
         "a hint as large as a house": planted(step(lambda v: 50.0 * len(hints.answers(v)))),
         "hardly any room": clipped,
         "large and raw": raw,
-        "one in a hundred million": instead(end(lambda v: 1e7 + 0.5 * v.success), step(lambda v: 1e7, kind="cost")),
+        "one in a hundred million": planted(step(lambda v: 1e7 + 1e-3 * len(hints.answers(v)))),
     },
     "human-agreement": {
         "people say the opposite": labelled(lambda pay, place: -pay),
@@ -178,7 +177,8 @@ FAULTY: dict[str, dict[str, Makes]] = {
         ),
         "people agree less": trained(return_mean=shape(0, 80, 2), return_std=SPREAD, agreement=shape(0.8, -0.2, 0.05)),
         "calls swell": trained(
-            return_mean=shape(0, 80, 2), return_std=SPREAD, success_rate=shape(0.4, 0.4, 0.1), tool_calls=shape(3, 40, 1)
+            return_mean=shape(0, 80, 2), return_std=SPREAD, success_rate=shape(0.4, 0.4, 0.1),
+            tool_calls=shape(3, 40, 1),
         ),
         "one thing only": trained(
             return_mean=shape(5, 5), return_std=lambda t, seed: 10 * 0.5 ** (20 * t), success_rate=shape(0.3, 0.3, 0.05)
