@@ -106,6 +106,7 @@ class Consumer:
                 self.step()
         except Exception as error:  # noqa: BLE001 - a thread has nobody to raise to; who asks sees it
             self.failure = error
+            self._stop.set()  # a heartbeat that went on would keep from the next owner what this one has read
             if not isinstance(error, Fenced):
                 _log.exception("reader %s ended", self._intake.name)
 
@@ -116,8 +117,7 @@ class Consumer:
         if self._drained:
             self._drain()
             return
-        for item in self._work.waiting.due(time.monotonic()):
-            self._work.handle([item])
+        self._work.resume(time.monotonic())
         if time.monotonic() - self._swept > self._parts.settings.lease_s / SWEEPS:
             self._swept = time.monotonic()
             self._one_by_one(self._intake.left())

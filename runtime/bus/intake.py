@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from redis.exceptions import ResponseError
 
@@ -98,7 +98,7 @@ def _entries(answer: Iterable[Any], *, again: bool) -> list[Entry]:
 def _fields(fields: Any) -> Mapping[bytes, bytes]:
     """An entry that is gone from the stream has none."""
     if isinstance(fields, list):
-        flat: list[bytes] = fields
+        flat = cast("list[bytes]", fields)
         return dict(zip(flat[::2], flat[1::2], strict=True))
     return fields or {}
 

@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from typing import Any, cast
 
 Schema = Mapping[str, Any]
-KNOWN_TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
+KNOWN_TYPES: tuple[str, ...] = ("null", "boolean", "integer", "number", "string", "array", "object")
 LOWER = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties")
 UPPER = ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties")
 COMPARED = {

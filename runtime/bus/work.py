@@ -76,6 +76,14 @@ class Work:
                 self._run(item)
         self._flush()
 
+    def resume(self, now: float) -> None:
+        """Work on what was held back and is due: together what was only too early, one by one what is tried again."""
+        due = self.waiting.due(now)
+        self.handle([i for i in due if i.parked and not i.again])
+        for item in due:
+            if item.again or not item.parked:
+                self.handle([item])
+
     def lost(self) -> None:
         """Redis was away: only what is held back is still known to be this reader's."""
         self.mine = self.waiting.ids()

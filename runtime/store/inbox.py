@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import delete, select, text
+from sqlalchemy import bindparam, delete, select, text
 from sqlalchemy.engine import Connection
 
 from runtime.store.base import Clash
@@ -31,6 +31,14 @@ FAILED = text(
     "ON CONFLICT (event_id, grp) DO UPDATE SET error = excluded.error, at = excluded.at"
 )
 REGISTER = text("INSERT INTO groups (team, role, grp) VALUES (:team, :role, :grp) ON CONFLICT DO NOTHING")
+OUTCOMES = select(INBOX.c.event_id, INBOX.c.outcome).where(
+    INBOX.c.event_id.in_(bindparam("ids", expanding=True)), INBOX.c.grp == bindparam("group")
+)
+LASTS = select(CURSORS.c.session, CURSORS.c.sender, CURSORS.c.receiver, CURSORS.c.last).where(
+    CURSORS.c.team == bindparam("team_"),
+    CURSORS.c.grp == bindparam("group"),
+    CURSORS.c.session.in_(bindparam("sessions", expanding=True)),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,18 +55,14 @@ class Had:
 
 def outcomes(connection: Connection, group: str, event_ids: Sequence[str]) -> dict[str, str]:
     """What became of events in a group: ``done``, ``dead`` or ``replay``; those never had are missing."""
-    c = INBOX.c
-    found = select(c.event_id, c.outcome).where(c.event_id.in_(event_ids), c.grp == group)
-    return {r.event_id: r.outcome for r in connection.execute(found)}
+    found = connection.execute(OUTCOMES, {"ids": event_ids, "group": group})
+    return {r.event_id: r.outcome for r in found}
 
 
 def lasts(connection: Connection, team: str, group: str, sessions: Iterable[str]) -> dict[Line, int]:
     """The last number that a group has had, in every line of these sessions."""
-    c = CURSORS.c
-    found = select(c.session, c.sender, c.receiver, c.last).where(
-        c.team == team, c.grp == group, c.session.in_(sorted(set(sessions)))
-    )
-    return {(r.session, r.sender, r.receiver): r.last for r in connection.execute(found)}
+    found = connection.execute(LASTS, {"team_": team, "group": group, "sessions": sorted(set(sessions))})
+    return {(r.session, r.sender, r.receiver): r.last for r in found}
 
 
 def take(connection: Connection, group: str, had: Sequence[Had], outcome: str, at: float) -> int:

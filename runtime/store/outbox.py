@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import func, select, text, update
+from sqlalchemy import bindparam, func, select, text, update
 from sqlalchemy.engine import Connection
 
 from runtime.store.base import Clash
@@ -26,6 +26,15 @@ NUMBER = text(
 )
 SENT = text("UPDATE outbox SET entry = :entry WHERE event_id = :event_id AND sent = :claim")
 RELEASE = text("UPDATE outbox SET sent = 0 WHERE event_id = :event_id AND sent = :claim AND entry = ''")
+_S, _O = SEQUENCES.c, OUTBOX.c
+LASTS = (
+    select(_S.session, _S.sender, _S.receiver, _S.last)
+    .where(_S.team == bindparam("team_"), _S.session.in_(bindparam("sessions", expanding=True)))
+    .order_by(_S.session, _S.sender, _S.receiver)
+    .with_for_update()
+)
+UNSENT = select(func.count()).where(_O.team == bindparam("team_"), _O.entry == "")
+OLD = select(_O.id).where(_O.team == bindparam("team_"), _O.entry == "", _O.sent < bindparam("before")).limit(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +119,7 @@ def release(connection: Connection, rows: Sequence[Row]) -> None:
 
 def unsent(connection: Connection, team: str) -> int:
     """How many accepted events are on no stream yet."""
-    c = OUTBOX.c
-    return connection.execute(select(func.count()).where(c.team == team, c.entry == "")).scalar_one()
+    return connection.execute(UNSENT, {"team_": team}).scalar_one()
 
 
 def claim_unsent(connection: Connection, team: str, before: float, at: float, limit: int) -> list[Row]:
@@ -132,11 +140,7 @@ def claim_unsent(connection: Connection, team: str, before: float, at: float, li
 
 def any_unsent(connection: Connection, team: str, before: float) -> bool:
     """Whether there is one that nobody has tried to send since a time."""
-    c = OUTBOX.c
-    return (
-        connection.execute(select(c.id).where(c.team == team, c.entry == "", c.sent < before).limit(1)).first()
-        is not None
-    )
+    return connection.execute(OLD, {"team_": team, "before": before}).first() is not None
 
 
 def unsend(connection: Connection, team: str, event_ids: Sequence[str] | None = None) -> int:
@@ -187,7 +191,5 @@ def place(entry: str) -> tuple[int, int]:
 
 
 def _lasts(connection: Connection, team: str, sessions: Sequence[str]) -> dict[Line, int]:
-    c = SEQUENCES.c
-    found = select(c.session, c.sender, c.receiver, c.last).where(c.team == team, c.session.in_(sessions))
-    found = found.order_by(c.session, c.sender, c.receiver).with_for_update()
-    return {(r.session, r.sender, r.receiver): r.last for r in connection.execute(found)}
+    found = connection.execute(LASTS, {"team_": team, "sessions": sessions})
+    return {(r.session, r.sender, r.receiver): r.last for r in found}

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import select, text
+from sqlalchemy import bindparam, select, text
 from sqlalchemy.engine import Connection
 
 from runtime.records import Json
@@ -18,6 +18,11 @@ SAVE = text(
     "epoch = excluded.epoch, revision = snapshots.revision + 1, at = excluded.at "
     "WHERE :expected < 0 OR snapshots.revision = :expected"
 )
+_C = SNAPSHOTS.c
+LOAD = select(_C.body, _C.schema, _C.epoch, _C.revision, _C.at).where(
+    _C.team == bindparam("team_"), _C.role == bindparam("role_"), _C.session == bindparam("session_")
+)
+"""Made once, as all that is asked often: making a statement takes longer than answering it."""
 ANY = -1
 """Whatever the revision is: the writer is the only one, or wants to overwrite."""
 
@@ -53,11 +58,7 @@ class Saving:
 
 def load(connection: Connection, team: str, role: str, session: str) -> Snapshot | None:
     """The last committed state; None: there is none."""
-    c = SNAPSHOTS.c
-    found = select(c.body, c.schema, c.epoch, c.revision, c.at).where(
-        c.team == team, c.role == role, c.session == session
-    )
-    row = connection.execute(found).one_or_none()
+    row = connection.execute(LOAD, {"team_": team, "role_": role, "session_": session}).one_or_none()
     if row is None:
         return None
     return Snapshot(state=json.loads(row.body), schema=row.schema, epoch=row.epoch, revision=row.revision, at=row.at)

@@ -5,7 +5,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager
@@ -112,7 +112,7 @@ class SqliteStore(Store):
         return [job for job in jobs if job.done.set_running_or_notify_cancel()]
 
     @contextmanager
-    def _turn(self) -> Iterator[None]:
+    def _turn(self) -> Generator[None]:
         """This process's turn to write. A lock file wakes the next one at once; SQLite itself would sleep in steps."""
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         try:

@@ -51,7 +51,7 @@ class Plan:
         return BusSettings(
             lease_s=2.0,
             keep_s=0.2,
-            straggler_s=1.5,
+            straggler_s=4.0,
             verify_s=5.0,
             block_s=60.0,
             max_attempts=50,
