@@ -21,6 +21,7 @@ class Attendant:
         self.spec = spec
         self._process = process = AgentProcess(spec, clock)
         self._mailbox = Lock()
+        self._stopped = False
         self._in_error: set[str] = set()
         """Sessions whose last event failed, and comes again."""
         self._stepping = Stepping(
@@ -54,9 +55,10 @@ class Attendant:
 
     def stop(self, why: str = "asked to") -> None:
         """Finish the event at hand, note the end, and close. Stopping twice is no error."""
-        if not self._consumer.stopped:
+        if not self._stopped:
+            self._stopped = True
             self.bus.stop()
-        self._process.end(why)
+            self._process.end(why)
 
     def _deliver(self, delivery: Delivery) -> None:
         process, session = self._process, delivery.session

@@ -47,3 +47,14 @@ def answered(session: Session, name: str, **args: Any) -> ToolAnswered:
     """The clerk's call, and what came back."""
     records = session.act("clerk", ToolCall(tool=name, args=args))
     return next(r for r in records if isinstance(r, ToolAnswered))
+
+
+def rate(desk: Desk) -> float:
+    """The exchange rate."""
+    desk.notes.append("asked")
+    return 1.0 + len(desk.notes)
+
+
+def rate_desk() -> Session:
+    """A clerk who can ask for the exchange rate."""
+    return session(tool(rate))

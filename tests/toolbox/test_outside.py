@@ -12,7 +12,7 @@ from runtime.records import Record, ToolCall, ToolUndone
 from runtime.toolbox.undoing import compensate, to_undo
 from runtime.tools import tool
 from runtime.types import Outside
-from tests.toolbox.desk import Desk, answered, session
+from tests.toolbox.desk import Desk, answered, rate, session
 
 
 class Warehouse:
@@ -152,12 +152,6 @@ class Hours:
 
     def __call__(self) -> float:
         return self.s
-
-
-def rate(desk: Desk) -> float:
-    """The exchange rate."""
-    desk.notes.append("asked")
-    return 1.0 + len(desk.notes)
 
 
 def test_answers_grow_old() -> None:
