@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import overload
 
+from rewards.deadline import called
 from runtime.errors import RewardFault
 from runtime.records import Decided, Json, Record, Rewarded
 from runtime.types import AgentId, Paid, Played, RewardTerm
@@ -147,7 +148,7 @@ def _judged(weighted: Weighted, view: PastView) -> Rewarded:
 
 def _value(weighted: Weighted, view: PastView) -> tuple[float | None, str]:
     try:
-        found = weighted.term.function(view)
+        found = called(weighted.term, view)
     except Exception as error:  # noqa: BLE001 - the user's term: whatever it raises makes the reward missing
         return None, f"{type(error).__name__}: {error}"
     if isinstance(found, bool) or not isinstance(found, int | float):

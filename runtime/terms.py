@@ -13,6 +13,7 @@ def term(
     reads: Iterable[Literal["truth", "outcome"]] = (),
     at_end: bool = False,
     name: str = "",
+    timeout_s: float | None = None,
 ) -> Callable[[Callable[[View], float]], RewardTerm]:
     """Make a reward term of a function from a view to a number.
 
@@ -22,6 +23,7 @@ def term(
         reads: what the term needs beyond the past: ``truth``, ``outcome``. Anything undeclared raises when it is read.
         at_end: judge once, after the last step. A term that reads the outcome can only be judged then.
         name: the name in experiment files and metrics; the function's own by default.
+        timeout_s: seconds after which a judgement counts as missing, for a term that may hang.
     """
     needs = frozenset(reads)
     if "outcome" in needs and not at_end:
@@ -29,7 +31,13 @@ def term(
 
     def build(function: Callable[[View], float]) -> RewardTerm:
         return RewardTerm(
-            name=name or function.__name__, function=function, kind=kind, scope=scope, reads=needs, at_end=at_end
+            name=name or function.__name__,
+            function=function,
+            kind=kind,
+            scope=scope,
+            reads=needs,
+            at_end=at_end,
+            timeout_s=timeout_s,
         )
 
     return build

@@ -260,6 +260,8 @@ class RewardTerm:
     reads: frozenset[Literal["truth", "outcome"]] = frozenset()
     at_end: bool = False
     """Judged once, when the episode has ended, and not at every step."""
+    timeout_s: float | None = None
+    """Seconds after which a judgement is missing, for a term that asks somebody; None for one that only computes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

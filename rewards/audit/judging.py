@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rewards.audit.playing import Episode
+from rewards.deadline import called
 from rewards.mix import Mix, PastView, Weighted
 from runtime.records import Decided, Json, Record
 from runtime.types import Scenario
@@ -74,7 +75,7 @@ def in_hindsight(weighted: Weighted, episode: Episode, step: int) -> list[Pay]:
 
 def _pay(weighted: Weighted, view: PastView, step: int) -> Pay:
     try:
-        value = weighted.weight * float(weighted.term.function(view))
+        value = weighted.weight * float(called(weighted.term, view))
     except Exception as fault:  # noqa: BLE001 - the user's term: whatever it raises makes the reward missing
         return Pay(weighted.term.name, view.agent, step, None, f"{type(fault).__name__}: {fault}", line_of(fault))
     if not math.isfinite(value):

@@ -12,6 +12,7 @@ from rewards.audit.judging import views
 from rewards.audit.material import Material
 from rewards.audit.playing import Episode
 from rewards.audit.tampering import Watching, parts_read
+from rewards.deadline import called
 from rewards.mix import PastView, Weighted
 from runtime.errors import RewardFault
 from runtime.leaves import leaves, replaced
@@ -44,6 +45,8 @@ def swallowed(material: Material, weighted: Weighted, remedy: str) -> Iterator[F
             for view in _sample(weighted, episode):
                 for what, value in (*_at_parts(weighted, episode, view), *_at_values(weighted, view)):
                     yield _told(weighted, episode, view, f"{what} and still pays {value:g}", remedy)
+                if weighted.term.timeout_s is not None:
+                    continue  # it runs in a thread of its own, which cannot be watched
                 for fault, line in handled(weighted, view):
                     yield _told(weighted, episode, view, f"meets {fault} at {line} and pays all the same", remedy)
 
@@ -80,7 +83,7 @@ def _at_parts(weighted: Weighted, episode: Episode, view: PastView) -> Iterator[
 
 def _number(weighted: Weighted, view: Any) -> float | None:
     try:
-        return float(weighted.term.function(view))
+        return float(called(weighted.term, view))
     except Exception:  # noqa: BLE001 - to fail is what is asked of it here
         return None
 

@@ -10,6 +10,7 @@ from rewards.audit.correlations import same
 from rewards.audit.figures import Payer, Run
 from rewards.audit.judging import views, with_truth
 from rewards.audit.playing import Episode
+from rewards.deadline import called
 from rewards.mix import PastView, Weighted
 from runtime.leaves import leaves, replaced
 from runtime.records import Decided, Fault, Json, Record, Sent, ToolAnswered, ToolCall, ToolCalled
@@ -128,7 +129,7 @@ def parts_read(weighted: Weighted, episode: Episode) -> set[str]:
 def value_of(weighted: Weighted, view: Any) -> float | None:
     """What the term says; None where it is missing."""
     try:
-        value = float(weighted.term.function(view))
+        value = float(called(weighted.term, view))
     except Exception:  # noqa: BLE001 - the user's term: whatever it raises makes the reward missing
         return None
     return weighted.weight * value if math.isfinite(value) else None
