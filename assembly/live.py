@@ -1,4 +1,4 @@
-"""A role at work live: what it does with an event, from the session's records to its own decisions and the next event.
+"""A role at work live: from an event and the session's records to its decisions and the next event.
 
 The store's history is the session: whoever gets an event rebuilds the session from it, decides for as long as it is
 its turn, and hands over records and the next event in one commit. So any process can go on with any session.
@@ -6,15 +6,30 @@ its turn, and hands over records and the next event in one commit. So any proces
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from assembly.driving import turn_of
 from assembly.versions import Version
 from envs.restore import restored
 from envs.session import Sampled, Session
+from runtime.actor.behaviour import Outcome, Send
+from runtime.bus.event import Event
 from runtime.errors import RepertoryError
-from runtime.records import EpisodeOpened, Json, Record, Sent, ToolCall
+from runtime.records import (
+    Decided,
+    EpisodeEnded,
+    EpisodeOpened,
+    Feedback,
+    Json,
+    ModelCalled,
+    Observed,
+    Record,
+    Rewarded,
+    Sent,
+    ToolAnswered,
+    ToolCall,
+    ToolCalled,
+)
 from runtime.seams import Clock, now
 from runtime.types import AgentId, Scenario
 
@@ -22,30 +37,14 @@ CLIENT = "client"
 """The role that opens sessions and hears of their end: whoever runs the team."""
 
 
+OF_A_SESSION = (
+    EpisodeOpened, Observed, Decided, ToolCalled, ToolAnswered, ModelCalled, Sent, Rewarded, Feedback, EpisodeEnded
+)  # fmt: skip
+"""The records that make a session; the history also holds what its agents went through."""
+
+
 class NotUnderstood(RepertoryError):
     """An event that this role can do nothing with: no session, no case, or not its turn."""
-
-
-class Delivered(Protocol):
-    """What a handler is given (``runtime.bus.Delivery``)."""
-
-    @property
-    def session(self) -> str:
-        """The session's id."""
-        ...
-
-    @property
-    def event(self) -> Any:
-        """The event, with a ``payload``."""
-        ...
-
-    def send(self, to: str, payload: Json) -> Any:
-        """Send an event in the same session."""
-        ...
-
-    def record(self, record: Record) -> None:
-        """Write into the history."""
-        ...
 
 
 History = Callable[[str], Sequence[Record]]
@@ -78,7 +77,7 @@ def case_of(scenario: Scenario) -> dict[str, Json]:
 
 
 class LiveRole:
-    """One role of a version.
+    """One role of a version (``runtime.actor.Behaviour``).
 
     Args:
         version: what plays.
@@ -88,31 +87,36 @@ class LiveRole:
         clock: the time on records.
     """
 
+    schema = 1
+    """Its own state is only a count: the session is in the history."""
+
     def __init__(
         self, version: Version, role: AgentId, history: History, manner: Manner = USUAL, clock: Clock = now
     ) -> None:
         self.version, self.role, self._history, self._manner, self._clock = version, role, history, manner, clock
         self._policy = version.seats[role]
 
-    def __call__(self, delivery: Delivered) -> None:
-        """Handle one event.
+    def handle(self, state: Json, event: Event) -> Outcome:
+        """Decide for as long as it is this role's turn in the event's session.
 
         Raises:
             NotUnderstood: there is nothing to decide.
         """
-        payload = delivery.event.payload
-        session = self._session(delivery.session, payload)
+        session = self._session(event.correlation_id, event.payload)
         if self.role not in session.to_act:
             whose = ", ".join(session.to_act) or "nobody, the session is over"
-            raise NotUnderstood(f"{self.role} has no turn in session {delivery.session}; to act: {whose}")
-        known = 0 if isinstance(payload, dict) and "open" in payload else len(session.records)
-        chosen = self._act(session, payload)
-        for record in session.records[known:]:
-            delivery.record(record)
-        self._pass_on(delivery, session, chosen)
+            raise NotUnderstood(f"{self.role} has no turn in session {event.correlation_id}; to act: {whose}")
+        known = 0 if isinstance(event.payload, dict) and "open" in event.payload else len(session.records)
+        chosen = self._act(session, event.payload)
+        before = state["events"] if isinstance(state, dict) else 0
+        return Outcome(
+            state={"events": before + 1},
+            sends=(self._following(session, chosen),),
+            records=tuple(session.records[known:]),
+        )
 
     def _session(self, name: str, payload: Json) -> Session:
-        records = self._history(name)
+        records = [r for r in self._history(name) if isinstance(r, OF_A_SESSION)]
         if records:
             return restored(self.version.team, _recorded_case(records), records, clock=self._clock)
         case = cast("dict[str, Any]", payload).get("open") if isinstance(payload, dict) else None
@@ -178,17 +182,14 @@ class LiveRole:
         if self.version.judge.terms:
             session.note(self.version.judge(session, since).records)
 
-    def _pass_on(self, delivery: Delivered, session: Session, chosen: Mapping[str, Json]) -> None:
+    def _following(self, session: Session, chosen: Mapping[str, Json]) -> Send:
         if session.ended:
-            delivery.send(CLIENT, {"outcome": dict(session.outcome), "success": session.success})
-        elif chosen:
-            following = next(a for a in session.to_act if a not in chosen)
-            delivery.send(following, {"chosen": dict(chosen)})
-        else:
-            sent = next((r for r in reversed(session.records) if isinstance(r, Sent)), None)
-            (following, *_) = session.to_act
-            handed = sent.payload if sent is not None and sent.to == following else None
-            delivery.send(following, {"handed": handed})
+            return Send(to=CLIENT, payload={"outcome": dict(session.outcome), "success": session.success})
+        if chosen:
+            return Send(to=next(a for a in session.to_act if a not in chosen), payload={"chosen": dict(chosen)})
+        sent = next((r for r in reversed(session.records) if isinstance(r, Sent)), None)
+        (following, *_) = session.to_act
+        return Send(to=following, payload={"handed": sent.payload if sent and sent.to == following else None})
 
 
 def _recorded_case(records: Sequence[Record]) -> Scenario:
@@ -212,11 +213,3 @@ def _read(chosen: Mapping[str, Any]) -> int | ToolCall:
 def _sampled(chosen: Mapping[str, Any]) -> Sampled:
     odds = chosen["probabilities"]
     return Sampled(chosen["logp"], tuple(odds) if odds else None)
-
-
-def handlers(
-    version: Version, history: History, manner: Manner = USUAL, clock: Clock = now
-) -> dict[AgentId, Callable[[Delivered], None]]:
-    """What each role of the team does with an event."""
-    make = partial(LiveRole, version, history=history, manner=manner, clock=clock)
-    return {r.name: make(r.name) for r in version.team.roles}

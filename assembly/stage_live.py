@@ -10,11 +10,12 @@ from typing import Any, Self, cast
 
 from assembly.live import CLIENT, USUAL, LiveRole, Manner, opening
 from assembly.versions import Version, load_version
-from runtime.bus import BusSettings, Consumer, Delivery, Event, EventBus, Reading
+from runtime.actor.spec import AgentSpec, BusSpec, reference
+from runtime.bus import BusSettings, Delivery, Event, EventBus
 from runtime.embedded import SCHEME, serve
 from runtime.errors import RepertoryError
 from runtime.records import AnyRecord, Record, Rewarded
-from runtime.store import history
+from runtime.store import history, open_store
 from runtime.store.base import Store
 from runtime.types import AgentId, Scenario
 
@@ -59,38 +60,41 @@ def committed(bus: EventBus) -> Callable[[str], list[AnyRecord]]:
     return lambda session: store.read(lambda c: history.of_session(c, bus.team, session))
 
 
-class RoleHost:
-    """One role of a version, hosted by this process: a reader of the role's stream, and the version's policy.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LiveMaker:
+    """Makes a role of a version in whatever process it is to live."""
 
-    Args:
-        place: where the team runs.
-        directory: the version's export.
-        role: which role.
-        manner: how it is played.
-    """
+    directory: Path
+    """The version's export."""
+    role: AgentId
+    store: str
+    """Where the sessions' records are."""
+    manner: Manner = USUAL
 
-    def __init__(self, place: Place, directory: Path, role: AgentId, manner: Manner = USUAL) -> None:
-        version = load_version(directory)
-        self._bus = open_bus(place, version)
-        self._bus.start(keep=False)
-        owner = self._bus.own(role)
-        live = LiveRole(version, role, committed(self._bus), manner)
-        self._reader: Consumer = self._bus.consumer(ROLE_GROUP, role, f"{role}-0", live, Reading(owner=owner))
-        self._reader.start()
+    def __call__(self) -> LiveRole:
+        """Load the version and open the store."""
+        version, store = load_version(self.directory), open_store(reference(self.store))
+        team = version.team.name
+        return LiveRole(
+            version, self.role, lambda session: store.read(lambda c: history.of_session(c, team, session)), self.manner
+        )
 
-    @property
-    def counts(self) -> Mapping[str, int]:
-        """What it has done since it began."""
-        return self._reader.counts
 
-    @property
-    def failure(self) -> Exception | None:
-        """What ended its reader: another process became the role's owner."""
-        return self._reader.failure
-
-    def close(self) -> None:
-        """Stop reading; what was read and not committed comes again elsewhere."""
-        self._bus.stop()
+def agent_specs(place: Place, directory: Path, version: Version, manner: Manner = USUAL) -> dict[AgentId, AgentSpec]:
+    """Every role of a version as an agent on the bus."""
+    roles = [r.name for r in version.team.roles]
+    bus = BusSpec(redis=place.redis, roles=(*roles, CLIENT), keep=False)
+    return {
+        role: AgentSpec(
+            team=version.team.name,
+            role=role,
+            version=version.name,
+            make=LiveMaker(directory=directory.resolve(), role=role, store=place.store, manner=manner),
+            store=place.store,
+            bus=bus,
+        )
+        for role in roles
+    }
 
 
 @dataclass
@@ -123,7 +127,7 @@ class _Waiting:
 
 
 class Stage:
-    """Opens sessions and hears their ends. Roles must be hosted somewhere (``RoleHost``).
+    """Opens sessions and hears their ends. Roles must live somewhere (``agent_specs``).
 
     Args:
         place: where the team runs.

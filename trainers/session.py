@@ -34,6 +34,8 @@ from trainers.vetting import AUDIT_FILE, already_vetted, audited, vetted
 
 TARGETS = "targets"
 """In the run directory: what Prometheus scrapes (``file_sd``)."""
+GOLDEN_EPISODES = 4
+"""Held-out episodes whose decisions are remembered with the version."""
 SWAP_EPISODES = 1000
 """Held-out episodes for each exchange of roles."""
 EXITS = {
@@ -216,7 +218,8 @@ def _finish(build: Build, directory: Path, prepared: Prepared, loop: Loop, plain
         sizes = {n: s.spec.outputs for n, s in loop.engine.policies.items()}
         exchanged = swaps(build, seats, sizes, range(min(SWAP_EPISODES, count)), purse)
         lost = {pair: float(np.mean(t.returns)) if t.returns else None for pair, t in exchanged.items()}
-    version = export(build, exported(prepared, loop.engine, tried.sampled), directory / "version")
+    golden = try_out(build, seats, range(min(GOLDEN_EPISODES, count))).sampled
+    version = export(build, exported(prepared, loop.engine, golden), directory / "version")
     write_lineage(directory / "version", build, loop.state, directory)
     return replace(plain, version=version, eval=report, score=report.score if report else None, role_swaps=lost)
 

@@ -91,7 +91,7 @@ def team(burns: bool = False, from_case: int = 0) -> Team:
         ),
         tools={t.name: t for t in (tool(look, cost_usd=LOOK_USD), tool(sell, ends=True))},
         turns=Pipeline(order=("buyer", "clerk")),
-        world=lambda scenario: Shop(scenario, burns and scenario.visible["case"] >= from_case),
+        world=lambda scenario: Shop(scenario, burns and from_case <= scenario.visible["case"] < 50_000),
         generate=generate,
         terms={"right": right, "billed": billed},
         baselines={"by_the_list": Baseline(policies={"buyer": by_the_list, "clerk": by_the_list})},

@@ -1,0 +1,149 @@
+"""``python -m runtime.run TEAM --version DIR --scenarios FILE``: a trained team at work on the event bus.
+
+Nothing heavy is imported before the arguments have been looked at. (A thin command: it may import ``assembly``.)
+"""
+
+import argparse
+import os
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from runtime.errors import RepertoryError, ServiceUnavailable
+
+if TYPE_CHECKING:
+    from assembly.stage_live import Stage
+    from assembly.versions import Version
+    from runtime.types import Scenario
+
+DONE, FAULT, REFUSED, UNAVAILABLE, INTERRUPTED = 0, 1, 2, 3, 130
+"""Exit codes."""
+SHOWN = 10
+"""Sessions that are printed one by one; of the others only what they came to."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    asked = _parser().parse_args(argv)
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    warnings.simplefilter("ignore", DeprecationWarning)
+    try:
+        return _command(asked)
+    except KeyboardInterrupt:
+        print("interrupted: what was committed is kept; the same --dir goes on with it", file=sys.stderr)
+        return INTERRUPTED
+    except ServiceUnavailable as error:
+        print(error, file=sys.stderr)
+        return UNAVAILABLE
+    except RepertoryError as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return REFUSED if type(error).__name__ in ("BadExport", "TeamError") else FAULT
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m runtime.run", description="Run a trained team live: an agent a role, events over Redis Streams."
+    )
+    parser.add_argument("team", metavar="TEAM", help="the team's name; it must be that of the version")
+    parser.add_argument("--version", type=Path, required=True, metavar="DIR", help="an export: RUN_DIR/version")
+    parser.add_argument(
+        "--scenarios", required=True, metavar="FILE", help="a JSONL file, or SPLIT:SEED:COUNT for the team's generator"
+    )
+    parser.add_argument(
+        "--dir", type=Path, metavar="DIR", help="where the bus and the store live (live/TEAM/TIMESTAMP)"
+    )
+    parser.add_argument("--redis", default="embedded", help="embedded, or redis://… or rediss://…")
+    parser.add_argument("--store", metavar="URL", help="sqlite:///… or postgresql://… (a file in --dir)")
+    parser.add_argument("--window", type=int, default=256, metavar="N", help="sessions that are open at once")
+    parser.add_argument("--sample", action="store_true", help="draw decisions, in place of taking the likeliest")
+    parser.add_argument("--seed", type=int, default=0, help="what chance is drawn from (0)")
+    parser.add_argument(
+        "--patience", type=float, default=60.0, metavar="S", help="give up after so long without an end"
+    )
+    parser.add_argument(
+        "--debug", metavar="ROLE", help="that agent in the foreground, a breakpoint before each decision"
+    )
+    return parser
+
+
+def _command(asked: argparse.Namespace) -> int:
+    from assembly.versions import load_version
+
+    version = load_version(asked.version)
+    names = [r.name for r in version.team.roles]
+    if asked.team != version.team.name:
+        print(f"{asked.version} is a version of {version.team.name}, not of {asked.team}", file=sys.stderr)
+        return REFUSED
+    if asked.debug and asked.debug not in names:
+        print(f"--debug {asked.debug}: {asked.team} has no such role; it has {', '.join(names)}", file=sys.stderr)
+        return REFUSED
+    try:
+        scenarios = list(_scenarios(asked.scenarios, version))
+    except (OSError, ValueError) as error:
+        print(f"--scenarios {asked.scenarios}: {error}", file=sys.stderr)
+        return REFUSED
+    return _live(asked, version, scenarios)
+
+
+def _scenarios(asked: str, version: "Version") -> "Iterator[Scenario]":
+    from envs.scenarios import read_scenarios
+
+    split, _, rest = asked.partition(":")
+    seed, _, count = rest.partition(":")
+    if not (seed.isdigit() and count.isdigit()):
+        yield from read_scenarios(Path(asked))
+        return
+    if version.team.generate is None:
+        raise ValueError(f"{version.team.name} makes no scenarios of its own: name a JSONL file")
+    for index in range(int(count)):
+        yield version.team.generate(split, int(seed), index)
+
+
+def _live(asked: argparse.Namespace, version: "Version", scenarios: "list[Scenario]") -> int:
+    from assembly.live import Manner
+    from assembly.stage_live import Place, Stage, agent_specs
+    from runtime.actor import hosting
+
+    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    place = Place.under(asked.dir or Path("live") / asked.team / stamp, asked.redis, asked.store)
+    specs = agent_specs(place, asked.version, version, Manner(greedy=not asked.sample, seed=asked.seed))
+    with Stage(place, version) as stage:
+        print(f"bus: {place.redis}\nstore: {place.store}")
+        with hosting(list(specs.values()), foreground=asked.debug) as pids:
+            for role, pid in pids.items():
+                print(f"Agent-{role}: pid {pid}")
+            return _played(stage, scenarios, asked)
+
+
+def _played(stage: "Stage", scenarios: "list[Scenario]", asked: argparse.Namespace) -> int:
+    from time import monotonic
+
+    from assembly.stage_live import paid
+
+    began, returns, succeeded, missing = monotonic(), list[float](), 0, 0
+    for place, ended in enumerate(stage.run(scenarios, window=asked.window, silence_s=asked.patience)):
+        value = paid(stage.records(ended.session))
+        succeeded += ended.success
+        missing += value is None
+        returns += [] if value is None else [value]
+        if place < SHOWN:
+            worth = "missing" if value is None else f"{value:.2f}" if stage.version.judge.terms else "nothing known"
+            print(f"{ended.session}  {ended.scenario}  success {ended.success}  paid {worth}  {dict(ended.outcome)}")
+        elif place == SHOWN:
+            print("… and so on; every session is in the store under its correlation id")
+    seconds = monotonic() - began
+    mean = f"{sum(returns) / len(returns):.2f}" if returns else "none"
+    print(
+        f"{len(scenarios)} sessions in {seconds:.1f} s, {succeeded} successes, mean pay {mean}"
+        f"{f', {missing} with a missing reward' if missing else ''}, dead letters {len(stage.bus.dead_letters())}"
+    )
+    return DONE
+
+
+if __name__ == "__main__":
+    sys.exit(main())
