@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
-from assembly.experiment import Encoder, Experiment, Scripted, TeamRef
+from assembly.experiment import Experiment, Learning, Scripted, TeamRef
 from envs.pettingzoo_env import make
 from envs.scenarios import Generated, Listed, Source, read_scenarios
 from envs.team_env import team_env
@@ -115,7 +115,7 @@ class Build:
         policies = self.experiment.policies
         found = [n for n, p in policies.items() if _seats(p.roles, n, agent, wanted)]
         idle = self.team is not None and not self.team.role(agent).learns
-        if idle and any(isinstance(policies[n], Encoder) for n in found):
+        if idle and any(isinstance(policies[n], Learning) for n in found):
             raise TeamError(f"role {agent} does not learn (learns=False): give it a policy of kind scripted")
         if len(found) != 1:
             have = f"policies {', '.join(found)} all claim it" if found else "no policy decides for it"
@@ -123,10 +123,10 @@ class Build:
         return found[0]
 
     @cached_property
-    def learned(self) -> dict[str, Encoder]:
+    def learned(self) -> dict[str, Learning]:
         """Policies that learn, by name."""
         used = set(self.policy_of.values())
-        return {n: p for n, p in self.experiment.policies.items() if isinstance(p, Encoder) and n in used}
+        return {n: p for n, p in self.experiment.policies.items() if isinstance(p, Learning) and n in used}
 
     @cached_property
     def scripted(self) -> dict[AgentId, ScriptedPolicy]:

@@ -9,8 +9,10 @@ from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 from pydantic_core import PydanticCustomError
 
 from assembly.fields import Section
+from assembly.lm_rules import broken_lm_rules
+from assembly.lm_sections import CausalLM
 from assembly.rules import Broken, broken_rules
-from assembly.sections import Encoder, Policy, Rewards, Scenarios, Scripted, TeamRef
+from assembly.sections import Encoder, Learning, Policy, Rewards, Scenarios, Scripted, TeamRef
 from assembly.training import (
     PPO,
     Checkpoints,
@@ -23,7 +25,9 @@ from assembly.training import (
     Telemetry,
 )
 
-__all__ = ["PPO", "Collapse", "Encoder", "Experiment", "Policy", "Resources", "Rewards", "Scripted", "Stop"]
+__all__ = [
+    "PPO", "CausalLM", "Collapse", "Encoder", "Experiment", "Learning", "Policy", "Resources", "Rewards", "Scripted", "Stop"
+]  # fmt: skip
 
 
 def _redis(value: str) -> str:
@@ -62,7 +66,7 @@ class Experiment(Section):
 
     @model_validator(mode="after")
     def _obeys_the_rules(self, info: ValidationInfo) -> "Experiment":
-        broken = broken_rules(self)
+        broken = [*broken_rules(self), *broken_lm_rules(self)]
         if info.context is not None:
             cast("list[Broken]", info.context).extend(broken)
         elif broken:

@@ -5,9 +5,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, Strict
 
 from assembly.fields import Args, Count, Finite, Positive, Section, Share, Text
+from assembly.lm_sections import CausalLM
 from runtime.seams import digest
 
-LATER_KINDS = ("causal_lm", "prompted")
+LATER_KINDS = ("prompted",)
 """Kinds of policies that are planned: whoever writes one is told that this version lacks it."""
 
 
@@ -95,7 +96,9 @@ class Scripted(_Seated):
     """The name of one of the team's baselines, or `package.module:attribute`."""
 
 
-Policy = Annotated[Encoder | Scripted, Field(discriminator="kind")]
+Learning = Encoder | CausalLM
+"""Kinds of policies that learn."""
+Policy = Annotated[Encoder | CausalLM | Scripted, Field(discriminator="kind")]
 
 
 class TermRef(Section):

@@ -92,8 +92,9 @@ def seed_statistics(standardizer: KeyedStandardizer | None, measured: Measured) 
 
 
 def featurizers(build: Build, measured: Measured) -> dict[str, TextFeaturizer | None]:
-    """How each learning policy sees; None where observations are arrays."""
-    return {name: _featurizer(build, name, encoder, measured.texts) for name, encoder in build.learned.items()}
+    """How each encoder policy sees; None where observations are arrays."""
+    encoders = {n: p for n, p in build.learned.items() if isinstance(p, Encoder)}
+    return {name: _featurizer(build, name, encoder, measured.texts) for name, encoder in encoders.items()}
 
 
 def _featurizer(build: Build, name: str, encoder: Encoder, texts: Mapping[AgentId, list[str]]) -> TextFeaturizer | None:

@@ -11,7 +11,9 @@ import numpy as np
 from assembly.build import Build, KeyedStandardizer
 from policies.features import from_state
 from policies.featurize import TextFeaturizer
+from policies.lm.featurize import PromptFeaturizer, prompts_from_state
 from trainers.evaluate import Baselines, baselines
+from trainers.lm_prepare import located, prompts
 from trainers.measure import EPISODES, Measured, featurizers, measure, seed_statistics
 from trainers.missing import MissingRewards, surely, told
 
@@ -23,7 +25,7 @@ PREPARED = "prepared.json"
 class Prepared:
     """What training starts from."""
 
-    featurizers: Mapping[str, TextFeaturizer | None]
+    featurizers: Mapping[str, TextFeaturizer | PromptFeaturizer | None]
     standardizer: KeyedStandardizer | None
     compared: Baselines
     random_return: float | None
@@ -43,6 +45,7 @@ def prepare(build: Build, directory: Path) -> Prepared:
     path = directory / PREPARED
     if path.exists():
         return _read(build, json.loads(path.read_text()))
+    located(build)
     found = measure(build)
     limit = build.experiment.rewards.missing_limit
     if surely(found.missing, EPISODES, limit):
@@ -51,7 +54,7 @@ def prepare(build: Build, directory: Path) -> Prepared:
     seed_statistics(standardizer, found)
     compared = baselines(build)
     made = Prepared(
-        featurizers=featurizers(build, found),
+        featurizers={**featurizers(build, found), **prompts(build, found.texts, directory)},
         standardizer=standardizer,
         compared=compared,
         random_return=float(np.mean(found.returns)) if found.returns else None,
@@ -84,7 +87,7 @@ def _read(build: Build, kept: Mapping[str, Any]) -> Prepared:
     if standardizer is not None:
         standardizer.load(kept["standardizer"])
     return Prepared(
-        featurizers={n: TextFeaturizer(from_state(s)) if s else None for n, s in kept["features"].items()},
+        featurizers={n: _featurizer(s) if s else None for n, s in kept["features"].items()},
         standardizer=standardizer,
         compared=Baselines(kept["baselines"], {n: (i[0], i[1]) for n, i in kept["intervals"].items()}),
         random_return=kept["random_return"],
@@ -92,3 +95,9 @@ def _read(build: Build, kept: Mapping[str, Any]) -> Prepared:
         usd_per_episode=kept["usd_per_episode"],
         cost_usd=kept["cost_usd"],
     )
+
+
+def _featurizer(state: Mapping[str, Any]) -> TextFeaturizer | PromptFeaturizer:
+    if state["kind"] == "prompts":
+        return PromptFeaturizer(prompts_from_state(state))
+    return TextFeaturizer(from_state(state))

@@ -13,8 +13,7 @@ from assembly.build import Build
 from assembly.gates.ranges import expected_rewards
 from assembly.gates.table import Opens, TeamTables
 from assembly.gates.trying import Rehearsal
-from policies.encoder import Actor
-from policies.playing import Choice, EncoderPolicy, Playable, RulePolicy
+from policies.playing import Choice, Playable, RulePolicy
 from rewards.audit.material import Material
 from runtime.types import AgentId
 from trainers.play import advance, begin
@@ -26,8 +25,7 @@ from trainers.rllib.algorithm import seats as seats_of
 def untrained(build: Build, prepared: Prepared) -> dict[AgentId, Playable]:
     """Every learning agent's policy with fresh weights."""
     made: dict[str, Playable] = {
-        name: EncoderPolicy(Actor(seat.spec), seat.featurize, seat.to_action)
-        for name, seat in seats_of(build, prepared.featurizers).items()
+        name: seat.policy(seat.actor()) for name, seat in seats_of(build, prepared.featurizers).items()
     }
     return {a: made[build.policy_of[a]] for a in build.learners}
 

@@ -7,9 +7,13 @@ from typing import Any
 import numpy as np
 
 from assembly.build import Build
+from policies.lm.playing import LMPolicy
 from policies.playing import Choice, EncoderPolicy, Playable, Turn
 from runtime.types import AgentId
 from trainers.evaluate import Purse, Tried, try_out
+
+Exchangeable = EncoderPolicy | LMPolicy
+"""Policies that score candidates, so that another seat's can take their place."""
 
 
 class Misplaced:
@@ -19,7 +23,7 @@ class Misplaced:
     legal: then the first legal one is.
     """
 
-    def __init__(self, policy: EncoderPolicy, candidates: int) -> None:
+    def __init__(self, policy: Playable, candidates: int) -> None:
         self.policy, self.candidates = policy, candidates
 
     def decide(self, turns: Sequence[Turn], greedy: bool) -> Sequence[Choice]:
@@ -56,7 +60,7 @@ def swaps(
     found: dict[str, Tried] = {}
     for a, b in combinations(build.learners, 2):
         mine, theirs = seats[a], seats[b]
-        if mine is not theirs and isinstance(mine, EncoderPolicy) and isinstance(theirs, EncoderPolicy):
+        if mine is not theirs and isinstance(mine, Exchangeable) and isinstance(theirs, Exchangeable):
             exchanged = {
                 **seats,
                 a: Misplaced(theirs, sizes[build.policy_of[b]]),

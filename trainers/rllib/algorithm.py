@@ -14,13 +14,16 @@ from ray.rllib.utils.spaces.space_utils import unsquash_action
 from ray.tune.registry import register_env
 
 from assembly.build import Build
-from assembly.experiment import PPO, Encoder, Experiment, Stop
-from policies.encoder import EncoderSpec
-from policies.playing import RulePolicy
+from assembly.experiment import PPO, CausalLM, Experiment, Stop
+from policies.encoder import Actor, EncoderSpec
+from policies.lm.featurize import PromptFeaturizer
+from policies.playing import EncoderPolicy, Playable, RulePolicy
 from trainers.rllib.adapter import Adapter, AECAdapter, ParallelAdapter
 from trainers.rllib.connector import FragmentToBatch
 from trainers.rllib.faults import TellingRunner
 from trainers.rllib.learner import RepertoryLearner
+from trainers.rllib.lm_learner import LMLearner
+from trainers.rllib.lm_seat import LMSeat, lm_seat
 from trainers.rllib.module import EncoderModule
 from trainers.rllib.slots import RUNNER, Featurizer, Flatten, RunnerSettings
 from trainers.seats import seated
@@ -60,6 +63,36 @@ class Seat:
             return lambda row: int(row.argmax() + space.start)
         return None
 
+    def module(self) -> RLModuleSpec:
+        """The policy as RLlib builds it."""
+        return RLModuleSpec(
+            module_class=EncoderModule,
+            observation_space=self.observations,
+            action_space=self.actions,
+            model_config={"spec": self.spec.as_json()},
+        )
+
+    def actor(self, weights: Mapping[str, Any] | None = None) -> Actor:
+        """The network that decides, with these weights of its module, or as it is before training."""
+        made = Actor(self.spec)
+        if weights is not None:
+            own = {k.removeprefix("pi."): v for k, v in weights.items() if k.startswith("pi.")}
+            made.load_state_dict({k: _tensor(v) for k, v in own.items()})
+        return made
+
+    def policy(self, actor: Any) -> Playable:
+        """The network at play."""
+        return EncoderPolicy(actor, self.featurize, self.to_action)
+
+
+AnySeat = Seat | LMSeat
+
+
+def _tensor(value: Any) -> Any:
+    import torch
+
+    return torch.as_tensor(value)
+
 
 def make_adapter(build: Build, split: str) -> Adapter:
     """The experiment's environment as RLlib sees it: only learners have turns."""
@@ -79,13 +112,13 @@ def create_env(config: Mapping[str, Any]) -> Adapter:
     return make_adapter(_BUILDS[text], "train")
 
 
-def seats(build: Build, features: Mapping[str, Featurizer | None]) -> dict[str, Seat]:
+def seats(build: Build, features: Mapping[str, Featurizer | None]) -> dict[str, AnySeat]:
     """A seat a learning policy. ``features`` has how each policy sees; None: its observations are flattened."""
     env = make_adapter(build, "train")
     sight = {n: features[n] or Flatten(env.observation_spaces[_first(build, n)]) for n in build.learned}
-    widths = {n: _width(sight[n], env.observation_spaces[_first(build, n)]) for n in sight}
-    whole = sum(widths[build.policy_of[a]] for a in build.learners)
-    return {n: _seat(build, env, n, sight[n], (widths[n], whole)) for n in build.learned}
+    own = {n: _width(f, env.observation_spaces[_first(build, n)]) for n, f in sight.items()}
+    whole = sum(own[build.policy_of[a]] for a in build.learners)
+    return {n: _seat(build, env, n, sight[n], (own[n], whole)) for n in build.learned}
 
 
 def _first(build: Build, policy: str) -> str:
@@ -93,12 +126,18 @@ def _first(build: Build, policy: str) -> str:
 
 
 def _width(featurize: Featurizer, space: gym.Space[Any]) -> int:
+    """Length of the feature vector; 0 for what reads text as it is."""
+    if isinstance(featurize, PromptFeaturizer):
+        return 0
     return int(featurize([space.sample()])["features"].shape[1])
 
 
-def _seat(build: Build, env: Adapter, name: str, featurize: Featurizer, widths: tuple[int, int]) -> Seat:
-    encoder: Encoder = build.learned[name]
-    agent = _first(build, name)
+def _seat(build: Build, env: Adapter, name: str, featurize: Featurizer, widths: tuple[int, int]) -> AnySeat:
+    encoder, agent = build.learned[name], _first(build, name)
+    if isinstance(encoder, CausalLM):
+        assert isinstance(featurize, PromptFeaturizer)
+        device = "cuda" if gpus(build.experiment) else "cpu"
+        return lm_seat(encoder, featurize, env.action_spaces[agent], device)
     actions, (own, whole) = env.action_spaces[agent], widths
     outputs, gaussian = _outputs(actions)
     central = encoder.critic == "central"
@@ -133,7 +172,7 @@ def _outputs(space: gym.Space[Any]) -> tuple[int, bool]:
 
 
 def algorithm_config(
-    build: Build, seated_policies: Mapping[str, Seat], standardizer: Any, lr_scale: float = 1.0
+    build: Build, seated_policies: Mapping[str, AnySeat], standardizer: Any, lr_scale: float = 1.0
 ) -> PPOConfig:
     """The whole run's configuration; ``lr_scale`` is what rollbacks have left of the learning rate."""
     experiment = build.experiment
@@ -152,23 +191,16 @@ def algorithm_config(
         .debugging(seed=experiment.seed, log_level="ERROR")
         .multi_agent(policies=set(seated_policies), policy_mapping_fn=lambda agent, *_, **__: mapping[str(agent)])
         .rl_module(
-            rl_module_spec=MultiRLModuleSpec(rl_module_specs={n: _module_spec(s) for n, s in seated_policies.items()})
+            rl_module_spec=MultiRLModuleSpec(rl_module_specs={n: s.module() for n, s in seated_policies.items()})
         )
         .fault_tolerance(restart_failed_env_runners=True)
         .reporting(metrics_num_episodes_for_smoothing=1_000_000)
     )
     _place(config, experiment)
     _train(config, experiment, standardizer, lr_scale)
+    if any(isinstance(s, LMSeat) for s in seated_policies.values()):
+        config.learners(learner_class=LMLearner)
     return config
-
-
-def _module_spec(seat: Seat) -> RLModuleSpec:
-    return RLModuleSpec(
-        module_class=EncoderModule,
-        observation_space=seat.observations,
-        action_space=seat.actions,
-        model_config={"spec": seat.spec.as_json()},
-    )
 
 
 def _place(config: PPOConfig, experiment: Experiment) -> None:

@@ -11,13 +11,13 @@ from ray.rllib.core import ALL_MODULES
 
 from assembly.build import Build, KeyedStandardizer
 from envs.tally import Tally
-from policies.encoder import Actor
-from policies.playing import EncoderPolicy, Playable
+from policies.playing import Playable
 from runtime.errors import RepertoryError
 from runtime.types import AgentId
-from trainers.rllib.algorithm import Seat, algorithm_config
+from trainers.rllib.algorithm import AnySeat, algorithm_config
 from trainers.rllib.learner import UPDATE_SECONDS
 from trainers.rllib.refusals import adapters
+from trainers.warmup import warm_up
 
 
 class TrainingFault(RepertoryError):
@@ -56,11 +56,12 @@ class Engine:
     def __init__(
         self,
         build: Build,
-        policies: Mapping[str, Seat],
+        policies: Mapping[str, AnySeat],
         standardizer: KeyedStandardizer | None,
         lr_scale: float = 1.0,
     ) -> None:
         self.build, self.policies = build, policies
+        warm_up(build, policies)
         self._config = algorithm_config(build, policies, standardizer, lr_scale)
         self.algorithm: Algorithm = self._config.build_algo()
         self._hashes = self._learner_hashes()
@@ -122,25 +123,16 @@ class Engine:
         )
         return Tally.total(t for part in parts for t in part)
 
-    def actors(self) -> dict[str, Actor]:
+    def actors(self) -> dict[str, Any]:
         """The trained networks that decide, by policy, as copies."""
         group = self.algorithm.learner_group
         assert group is not None
         weights = group.get_state(components="learner/rl_module")["learner"]["rl_module"]
-        made: dict[str, Actor] = {}
-        for name, seat in self.policies.items():
-            actor = Actor(seat.spec)
-            own = {k.removeprefix("pi."): v for k, v in weights[name].items() if k.startswith("pi.")}
-            actor.load_state_dict({k: _tensor(v) for k, v in own.items()})
-            made[name] = actor
-        return made
+        return {name: seat.actor(weights[name]) for name, seat in self.policies.items()}
 
     def seats(self) -> dict[AgentId, Playable]:
         """The policies as they are now, frozen, by agent that learns."""
-        actors = self.actors()
-        playable = {
-            n: EncoderPolicy(a, self.policies[n].featurize, self.policies[n].to_action) for n, a in actors.items()
-        }
+        playable = {n: self.policies[n].policy(a) for n, a in self.actors().items()}
         return {a: playable[self.build.policy_of[a]] for a in self.build.learners}
 
     def standardizer_state(self) -> dict[str, Any]:
@@ -161,12 +153,6 @@ class Engine:
     def close(self) -> None:
         """Stop its processes."""
         self.algorithm.stop()
-
-
-def _tensor(value: Any) -> Any:
-    import torch
-
-    return torch.as_tensor(value)
 
 
 def _keeps_tally(adapter: Any) -> bool:

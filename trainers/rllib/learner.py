@@ -145,7 +145,7 @@ class RepertoryLearner(PPOTorchLearner):
         figures: dict[ModuleID, list[dict[str, torch.Tensor]]] = {mid: [] for mid in batches}
         for mid in batches:
             self._policy(mid).train()
-        for minibatch in FairMinibatches(batches, epochs=num_epochs, size=minibatch_size, chance=chance):
+        for minibatch in self._minibatches(batches, num_epochs, minibatch_size, chance):
             self._step(minibatch, weights, figures if minibatch.last_epoch else None)
         self._log_update(batches, figures, num_epochs, sum(map(len, fragments)))
         self.after_gradient_based_update(timesteps=dict(timesteps or {}))
@@ -169,6 +169,12 @@ class RepertoryLearner(PPOTorchLearner):
         if not batches:
             raise NothingToLearn("no policy that learns has a decision in this batch: every trajectory was dropped")
         return batches
+
+    def _minibatches(
+        self, batches: Mapping[ModuleID, dict[str, Any]], epochs: int, size: int | None, chance: Any
+    ) -> FairMinibatches:
+        """How the batches are gone through."""
+        return FairMinibatches(batches, epochs=epochs, size=size, chance=chance)
 
     def _coefficients(self, mid: ModuleID) -> Coefficients:
         config: Any = self.config.get_config_for_module(mid)

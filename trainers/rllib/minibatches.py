@@ -54,13 +54,13 @@ class FairMinibatches:
         """A module's minibatches of one epoch."""
         count = len(batch[Postprocessing.ADVANTAGES])
         parts = 1 if self.size is None else -(-count // self.size)
-        if self.chance is None:
-            order = torch.arange(count)
-        else:
-            order = torch.from_numpy(self.chance.permutation(count))
-        order = order.to(batch[Postprocessing.ADVANTAGES].device)
+        order = torch.from_numpy(self._order(batch, count)).to(batch[Postprocessing.ADVANTAGES].device)
         split = {name: _split(column, order, parts) for name, column in batch.items()}
         return [{name: s[i] for name, s in split.items()} for i in range(parts)]
+
+    def _order(self, batch: Mapping[str, Any], count: int) -> np.ndarray:
+        """The order in which a module's rows are gone through."""
+        return np.arange(count) if self.chance is None else self.chance.permutation(count)
 
 
 def _split(column: Any, order: torch.Tensor, parts: int) -> list[Any]:

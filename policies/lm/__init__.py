@@ -1,0 +1,1 @@
+"""A language model as the policy: prompts, scoring and generating calls, adapters, saving."""

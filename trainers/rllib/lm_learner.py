@@ -1,0 +1,111 @@
+"""PPO on language models: a minibatch in as many passes as memory asks for, and a penalty for leaving the reference."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from ray.rllib.core.columns import Columns
+from ray.rllib.evaluation.postprocessing import Postprocessing
+
+from policies.lm.batches import parts_of
+from policies.lm.featurize import TOKENS
+from policies.lm.layout import chains
+from runtime.errors import RepertoryError
+from trainers.rllib.fragment import ModuleID
+from trainers.rllib.learner import GRADIENT_NORM, RepertoryLearner
+from trainers.rllib.lm_module import CausalLMModule
+from trainers.rllib.losses import Coefficients, Loss
+from trainers.rllib.minibatches import FairMinibatches, Minibatch
+
+REFERENCE = "reference_scores"
+"""Column: what the frozen reference says."""
+REFERENCE_KL = "reference_kl"
+"""KL divergence from the frozen reference, nat; mean over decisions."""
+
+
+class OutOfMemory(RepertoryError):
+    """An update did not fit into memory: which policy's, and the setting to change."""
+
+
+class LMLearner(RepertoryLearner):
+    """``learner_class`` where a policy is a language model; others learn in it as they do in the one it extends."""
+
+    def _batches(self, fragments: Sequence[Any]) -> dict[ModuleID, dict[str, Any]]:
+        batches = super()._batches(fragments)
+        for mid, batch in batches.items():
+            module = self._policy(mid)
+            if isinstance(module, CausalLMModule) and module.spec.kl > 0:
+                batch[REFERENCE] = module.reference_scores(batch)
+        return batches
+
+    def _minibatches(
+        self, batches: Mapping[ModuleID, dict[str, Any]], epochs: int, size: int | None, chance: Any
+    ) -> FairMinibatches:
+        return EpisodeMinibatches(batches, epochs=epochs, size=size, chance=chance)
+
+    def _step(
+        self,
+        minibatch: Minibatch,
+        weights: Mapping[ModuleID, Coefficients],
+        figures: Mapping[ModuleID, list[dict[str, torch.Tensor]]] | None,
+    ) -> None:
+        others = {m: b for m, b in minibatch.rows.items() if not isinstance(self._policy(m), CausalLMModule)}
+        if others:
+            super()._step(Minibatch(others, minibatch.last_epoch), weights, figures)
+        for mid in minibatch.rows.keys() - others.keys():
+            try:
+                found = self._accumulate(mid, minibatch.rows[mid], weights[mid])
+            except torch.OutOfMemoryError as error:
+                raise OutOfMemory(_advice(mid, self._policy(mid).spec)) from error
+            if figures is not None:
+                figures[mid].append(found)
+
+    def _accumulate(self, mid: ModuleID, batch: dict[str, Any], weights: Coefficients) -> dict[str, torch.Tensor]:
+        """One gradient step: passes over parts of the minibatch, whose gradients add up to the whole's."""
+        module = self._policy(mid)
+        rows = len(batch[Postprocessing.ADVANTAGES])
+        sums: dict[str, torch.Tensor] = {}
+        last: Loss | None = None
+        for at in parts_of(batch[Columns.OBS][TOKENS], module.pi.block, module.spec.chunk):
+            part = _taken(batch, at.to(batch[Postprocessing.ADVANTAGES].device))
+            share = len(at) / rows
+            with self._precision():
+                out = module._forward_train(part)
+                last = self._loss(mid, part, out, weights)
+                total, kl = self._with_reference(module, part, out, last.total)
+            (total * share).backward()
+            for name, value in {**last.figures(), **kl}.items():
+                sums[name] = sums.get(name, torch.zeros((), device=value.device)) + value * share
+        assert last is not None
+        return {**sums, GRADIENT_NORM: self._apply(mid, last)}
+
+    def _with_reference(
+        self, module: CausalLMModule, batch: Mapping[str, Any], out: Mapping[str, Any], total: torch.Tensor
+    ) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+        """The loss with the penalty, and the penalty as a figure."""
+        if REFERENCE not in batch:
+            return total, {}
+        now = torch.log_softmax(out[Columns.ACTION_DIST_INPUTS].float(), -1)
+        then = torch.log_softmax(batch[REFERENCE].float(), -1)
+        kl = (now.exp() * (now - then)).sum(-1).mean()
+        return total + module.spec.kl * kl, {REFERENCE_KL: kl.detach()}
+
+
+class EpisodeMinibatches(FairMinibatches):
+    """Minibatches in which turns of one agent's episode stand together, so that they are read in one go."""
+
+    def _order(self, batch: Mapping[str, Any], count: int) -> np.ndarray:
+        if TOKENS not in batch[Columns.OBS] or self.chance is None:
+            return super()._order(batch, count)
+        groups = [g.numpy() for g in chains(batch[Columns.OBS][TOKENS])]
+        return np.concatenate([groups[i] for i in self.chance.permutation(len(groups))])
+
+
+def _taken(batch: Mapping[str, Any], rows: torch.Tensor) -> dict[str, Any]:
+    return {k: {n: c[rows] for n, c in v.items()} if isinstance(v, Mapping) else v[rows] for k, v in batch.items()}
+
+
+def _advice(mid: ModuleID, spec: Any) -> str:
+    more = "" if spec.checkpointing else ", or set checkpointing: true"
+    return f"policies.{mid}: out of memory in an update; lower chunk from {spec.chunk} to {spec.chunk // 2}{more}"

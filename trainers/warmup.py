@@ -1,0 +1,274 @@
+"""The warm start: before PPO, language models learn to call what somebody else called (behaviour cloning)."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from assembly.build import Build
+from assembly.lm_sections import CausalLM, Warmup
+from policies.lm.adapters import Owned, forget_base
+from policies.lm.batches import parts_of
+from policies.lm.loading import TINY
+from policies.lm.network import Network, ValueHead
+from policies.playing import Playable, RulePolicy
+from runtime.errors import RepertoryError
+from runtime.records import RECORD, Decided, Observed, Record
+from runtime.seams import digest
+from trainers.play import play
+
+REPORT = "warmup.json"
+"""Beside the models: how each policy imitates."""
+RISE = 0.1
+"""Share of the steps over which the step size rises: Adam's first steps would else be its wildest."""
+GRADIENT = 1.0
+"""Bound on the gradient's norm."""
+
+
+class NothingToImitate(RepertoryError):
+    """A warm start has no decision of a policy to learn from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What was shown of one policy's decisions."""
+
+    tokens: Tensor
+    """(B, L) int32."""
+    legal: Tensor
+    """(B, K) bool."""
+    calls: Tensor
+    """(B,) int64, the candidate that was called."""
+
+    def __len__(self) -> int:
+        return len(self.calls)
+
+    def at(self, rows: Tensor) -> "Shown":
+        """Some of them."""
+        return Shown(self.tokens[rows], self.legal[rows], self.calls[rows])
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Imitated:
+    """How a policy imitates after its warm start."""
+
+    decisions: int
+    agreement: float
+    """Share of the last epoch's decisions in which its likeliest call was the one shown, before the step."""
+    loss: float
+    """Mean cross-entropy over the last epoch, nat."""
+
+
+def warm_up(build: Build, seats: Mapping[str, Any]) -> dict[str, Imitated]:
+    """Give every policy its warm start that has none yet; what it leaves, samplers and learner begin with.
+
+    Args:
+        build: the experiment.
+        seats: of the learning policies, by name.
+    """
+    waiting = {n: p for n, p in build.learned.items() if _waits(p, seats[n])}
+    done: dict[str, Imitated] = {}
+    for names in _together(waiting, seats):
+        settings = waiting[names[0]].warmup
+        assert settings is not None
+        own = {n: seats[n] for n in names}
+        shown = demonstrations(build, own, settings)
+        lacking = [n for n in names if n not in shown or not len(shown[n])]
+        if lacking:
+            raise NothingToImitate(f"warmup.from {settings.source} shows no decision for {', '.join(lacking)}")
+        nets = _shared(own) if waiting[names[0]].model == TINY else {n: s.actor() for n, s in own.items()}
+        done |= _imitate(own, nets, shown, settings, build.experiment.seed)
+    return done
+
+
+def _waits(policy: Any, seat: Any) -> bool:
+    return isinstance(policy, CausalLM) and policy.warmup is not None and not Path(seat.spec.start).is_file()
+
+
+def _together(waiting: Mapping[str, CausalLM], seats: Mapping[str, Any]) -> list[list[str]]:
+    """Policies that start from the same made model learn together: it is one model until PPO begins."""
+    groups: dict[Any, list[str]] = defaultdict(list)
+    for name, policy in waiting.items():
+        key = (seats[name].spec.path, policy.warmup) if policy.model == TINY else name
+        groups[key].append(name)
+    return list(groups.values())
+
+
+# -- what is shown
+
+
+def demonstrations(build: Build, seats: Mapping[str, Any], settings: Warmup) -> dict[str, Shown]:
+    """Decisions to imitate, by policy."""
+    path = build.folder / settings.source
+    if path.suffix == ".jsonl":
+        episodes = _read(path, settings.episodes)
+    else:
+        episodes = _played(build, settings)
+    found: dict[str, list[tuple[Observed, int]]] = defaultdict(list)
+    for records in episodes:
+        for seen, call in _decisions(records):
+            found[build.policy_of[seen.agent]].append((seen, call))
+    return {n: _shown(seats[n], pairs) for n, pairs in found.items() if n in seats and pairs}
+
+
+def _played(build: Build, settings: Warmup) -> Iterator[Sequence[Record]]:
+    from trainers.rllib.algorithm import make_adapter
+
+    assert build.team is not None
+    rules = build.team.baselines[settings.source].policies
+    assert rules is not None
+    seats: dict[str, Playable] = {a: RulePolicy(rules[a]) for a in build.learners}
+    seed = digest("warm start", build.experiment.seed) % 2**31
+    for played in play(lambda: make_adapter(build, "train"), seats, range(settings.episodes), seed=seed, greedy=False):
+        yield played.records
+
+
+def _read(path: Path, most: int) -> Iterator[Sequence[Record]]:
+    """Episodes of a file of records, a line a record; an episode is what has one correlation id."""
+    episodes: dict[str, list[Record]] = {}
+    with path.open() as lines:
+        for line in lines:
+            record = RECORD.validate_json(line)
+            if record.correlation_id not in episodes and len(episodes) >= most:
+                continue
+            episodes.setdefault(record.correlation_id, []).append(record)
+    yield from episodes.values()
+
+
+def _decisions(records: Iterable[Record]) -> Iterator[tuple[Observed, int]]:
+    """What was seen, and the candidate that was called, where it was one and legal."""
+    seen: Observed | None = None
+    for record in records:
+        if isinstance(record, Observed):
+            seen = record
+        elif isinstance(record, Decided) and seen is not None and record.call in seen.candidates:
+            call = seen.candidates.index(record.call)
+            if not seen.mask or seen.mask[call]:
+                yield seen, call
+
+
+def _shown(seat: Any, pairs: Sequence[tuple[Observed, int]]) -> Shown:
+    everything = [True] * seat.spec.outputs
+    seen = [{"text": o.text, "action_mask": np.array(o.mask or everything)} for o, _ in pairs]
+    arrays = seat.featurize(seen)
+    calls = torch.tensor([c for _, c in pairs])
+    return Shown(torch.from_numpy(arrays["tokens"]), torch.from_numpy(arrays["action_mask"]), calls)
+
+
+# -- how it is learned
+
+
+def _imitate(
+    seats: Mapping[str, Any], nets: Mapping[str, Network], shown: Mapping[str, Shown], settings: Warmup, seed: int
+) -> dict[str, Imitated]:
+    """Train the policies, and write down what they start from."""
+    done = _epochs(nets, shown, settings, seed)
+    _keep(seats, nets, done)
+    return done
+
+
+def _shared(seats: Mapping[str, Any]) -> dict[str, Network]:
+    """Networks of all these policies on one model, all of which trains."""
+    first = next(iter(seats.values())).spec
+    weights = Owned(first.path)
+    return {n: Network(s.spec, weights) for n, s in seats.items()}
+
+
+def _epochs(
+    nets: Mapping[str, Network], shown: Mapping[str, Shown], settings: Warmup, seed: int
+) -> dict[str, Imitated]:
+    chance = np.random.default_rng(digest("warm start", seed))
+    parameters = list(dict.fromkeys(p for net in nets.values() for p in net.parameters() if p.requires_grad))
+    steps = settings.epochs * sum(-(-len(s) // settings.minibatch) for s in shown.values())
+    adam = torch.optim.AdamW(parameters, lr=settings.lr, weight_decay=0.0)
+    pace = torch.optim.lr_scheduler.LambdaLR(adam, lambda step: _pace(step, steps))
+    last: dict[str, list[tuple[int, float, int]]] = {}
+    for _ in range(settings.epochs):
+        last = defaultdict(list)
+        for name, rows in _minibatches(shown, settings.minibatch, chance):
+            part = shown[name].at(rows)
+            loss, right = _step(nets[name], part, settings.smoothing)
+            torch.nn.utils.clip_grad_norm_(parameters, GRADIENT)
+            adam.step()
+            pace.step()
+            adam.zero_grad(set_to_none=True)
+            last[name].append((len(part), loss, right))
+    return {n: _summary(len(shown[n]), figures) for n, figures in last.items()}
+
+
+def _pace(step: int, steps: int) -> float:
+    """The step size's course: up in a straight line, then down to 0 in another."""
+    rise = max(1.0, RISE * steps)
+    return min((step + 1) / rise, max(0.0, (steps - step) / max(1.0, steps - rise)))
+
+
+def _minibatches(shown: Mapping[str, Shown], size: int, chance: np.random.Generator) -> list[tuple[str, Tensor]]:
+    """One epoch of all policies, mixed."""
+    parts: list[tuple[str, Tensor]] = []
+    for name, decisions in sorted(shown.items()):
+        order = torch.from_numpy(chance.permutation(len(decisions)))
+        parts += [(name, rows) for rows in order.split(size)]
+    return [parts[i] for i in chance.permutation(len(parts))]
+
+
+def _step(net: Network, shown: Shown, smoothing: float) -> tuple[float, int]:
+    """Gradients of one minibatch; its mean loss, and how many calls were foreseen."""
+    total, right = 0.0, 0
+    for at in parts_of(shown.tokens, net.block, net.spec.chunk):
+        part = shown.at(at)
+        scores, _ = net.scores(part.tokens, part.legal)
+        loss = cross_entropy(scores, part, smoothing) * (len(part) / len(shown))
+        loss.backward()
+        total += loss.item()
+        right += int((scores.argmax(1) == part.calls).sum())
+    return total, right
+
+
+def cross_entropy(scores: Tensor, shown: Shown, smoothing: float) -> Tensor:
+    """Mean of −Σ aim · log p, nat; the aim is the call shown, and a share of it is spread over all legal ones."""
+    logp = torch.log_softmax(scores, -1)
+    legal = shown.legal.float()
+    even = (logp.masked_fill(~shown.legal, 0.0) * legal).sum(1) / legal.sum(1)
+    told = logp.gather(1, shown.calls[:, None]).squeeze(1)
+    return -((1 - smoothing) * told + smoothing * even).mean()
+
+
+def _summary(decisions: int, figures: Sequence[tuple[int, float, int]]) -> Imitated:
+    rows = sum(n for n, _, _ in figures)
+    return Imitated(
+        decisions=decisions,
+        agreement=sum(r for _, _, r in figures) / rows,
+        loss=sum(n * loss for n, loss, _ in figures) / rows,
+    )
+
+
+# -- what is left
+
+
+def _keep(seats: Mapping[str, Any], nets: Mapping[str, Network], done: Mapping[str, Imitated]) -> None:
+    """Write the made model that learned, or each policy's own weights; the file that says it is done comes last."""
+    from safetensors.torch import save_file
+
+    one = len({id(n.weights) for n in nets.values()}) == 1 and next(iter(seats.values())).spec.made
+    if one:
+        path = next(iter(seats.values())).spec.path
+        with next(iter(nets.values())).weights.used() as model:
+            model.save_pretrained(path)
+        forget_base(path)
+    for name, seat in seats.items():
+        start = Path(seat.spec.start)
+        own = {} if one else {f"pi.{k}": v for k, v in nets[name].state_dict().items()}
+        critic = {f"vf.{k}": v for k, v in ValueHead(nets[name].weights.hidden_size).state_dict().items()}
+        start.parent.mkdir(parents=True, exist_ok=True)
+        report = start.parent / REPORT
+        known = json.loads(report.read_text()) if report.is_file() else {}
+        report.write_text(json.dumps({**known, name: asdict(done[name])}, indent=1))
+        unfinished = start.with_suffix(".new")
+        save_file({k: v.contiguous().clone() for k, v in (own | critic).items()}, unfinished)
+        unfinished.rename(start)
