@@ -231,7 +231,7 @@ async def _ended(left: "asyncio.Task[None]", leave: asyncio.Event) -> None:
 def _answered(error: Exception) -> bool:
     """Whether the server itself said so, and so is alive."""
     from mcp import MCPError
-    from mcp_types import CONNECTION_CLOSED
+    from mcp.types import CONNECTION_CLOSED
 
     return isinstance(error, MCPError) and error.error.code != CONNECTION_CLOSED
 

@@ -5,7 +5,7 @@ import sys
 import time
 
 from mcp.server import MCPServer
-from mcp_types import ToolAnnotations
+from mcp.types import ToolAnnotations
 
 server = MCPServer("shop")
 ORDERS: dict[str, str] = {}
