@@ -147,7 +147,7 @@ class EventBus:
         parts = self._parts
         at = parts.now()
         ready = [self._checked(prepared(e, at)) for e in events]
-        self._gate.wait()
+        self._gate.wait(len(ready))
         if parts.store is None or self._relay is None:
             if state is not None or owner:
                 raise ValueError(UNSAFE)

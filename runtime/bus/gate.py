@@ -25,25 +25,25 @@ class Gate:
         self._counted_at = float("-inf")
         self._depth = 0
 
-    def wait(self) -> None:
-        """Wait for room.
+    def wait(self, count: int) -> None:
+        """Wait for room for so many events, which are then on their way.
 
         Raises:
             Overloaded: there was none for ``BusSettings.block_s``.
         """
         limit = self._parts.settings.depth_limit
         depth = self.depth()
-        if depth <= limit:
-            return
         deadline = time.monotonic() + self._parts.settings.block_s
         while depth > limit:
             if time.monotonic() > deadline or self._parts.closing.is_set():
                 raise Overloaded(self._parts.team, depth, limit)
             self._parts.pause(LOOK_S)
             depth = self.depth()
+        with self._lock:
+            self._depth += count
 
     def depth(self) -> int:
-        """How far behind the slowest reader is (events); counted anew when the last count is old."""
+        """How far behind the slowest reader is (events): the last count, and what was let through since."""
         with self._lock:
             if time.monotonic() - self._counted_at > FRESH_S:
                 self._depth = self._count()

@@ -3,6 +3,7 @@
 ``python -m tests.bus.chaos publisher|reader|keeper PLAN.json NAME`` is one process of the play.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -16,8 +17,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from redis.exceptions import RedisError
+
 from runtime.bus import BusSettings, Delivery, Event, EventBus, Safety
-from runtime.embedded import serve
+from runtime.embedded import client_of, serve
 from runtime.records import StateChanged
 from runtime.store import open_store
 
@@ -37,7 +40,7 @@ class Plan:
     sessions: int = 50
     readers: int = 1
     """Processes a group."""
-    pause_s: tuple[float, float] = (0.5, 2.0)
+    pause_s: tuple[float, float] = (1.5, 4.0)
     """Shortest and longest time between two kills."""
     kills: int | None = None
     """How many there are; None: until all is done."""
@@ -156,20 +159,23 @@ class Play:
             self._pause.wait(self._random.uniform(*self.plan.pause_s))
             if self.plan.kills is not None and sum(verdict.kills.values()) >= self.plan.kills:
                 continue
-            what, name = self._random.choice([*self._cast, ("redis", "redis")])
-            if what == "redis":
-                self._kill_redis(redis)
+            what, name = self._random.choice([*self._cast, ("redis", "redis"), ("flushall", "redis")])
+            if name == "redis":
+                self._hurt(redis, what)
             else:
                 self._running[name].kill()
                 self._running[name].wait()
                 self._start(what, name)
             verdict.kills[what] = verdict.kills.get(what, 0) + 1
 
-    def _kill_redis(self, redis: Any) -> None:
-        try:
-            os.kill(redis.pid, signal.SIGKILL)
-        except Exception:  # noqa: BLE001 - it is just being started again
-            return
+    def _hurt(self, redis: Any, what: str) -> None:
+        """Kill Redis, or empty it."""
+        with contextlib.suppress(RedisError, ProcessLookupError):  # it is just being started again
+            if what == "redis":
+                os.kill(redis.pid, signal.SIGKILL)
+            else:
+                with client_of(redis.reference) as client:
+                    client.flushall()
 
     def _start(self, what: str, name: str) -> None:
         command = [sys.executable, "-m", "tests.bus.chaos", what, str(self._file), name]
