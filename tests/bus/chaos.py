@@ -1,18 +1,16 @@
-"""Processes that are killed without warning, and the ledger that tells what became of the events.
-
-``python -m tests.bus.chaos publisher|reader|keeper PLAN.json NAME`` is one process of the play.
-"""
+"""Processes that are killed without warning, and the ledger that tells what became of the events."""
 
 import contextlib
-import json
+import multiprocessing
 import os
 import signal
 import sqlite3
-import subprocess
 import sys
 import threading
 import time
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -27,7 +25,8 @@ from runtime.store import open_store
 GROUPS = ("role", "recorder", "audit")
 CHUNK = 20
 """Events published at once."""
-ROOT = Path(__file__).parents[2]
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload([__name__])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,17 +121,22 @@ def keeper(plan: Plan, _: str) -> None:
     signal.pause()
 
 
+def _played(part: Callable[[Plan, str], None], plan: Plan, name: str) -> None:
+    """One process of the play; what it says goes into a file."""
+    log = os.open(Path(plan.directory) / f"{name}.log", os.O_CREAT | os.O_APPEND | os.O_WRONLY)
+    os.dup2(log, sys.stderr.fileno())
+    part(plan, name)
+
+
 class Play:
     """Runs a plan: starts the processes, kills them one after the other, and waits for the ledger to be full."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan, self._random = plan, Random(plan.seed)
-        self._file = Path(plan.directory) / "plan.json"
-        self._file.write_text(json.dumps(asdict(plan)))
-        self._cast = [("publisher", "publisher"), ("keeper", "keeper")] + [
-            ("reader", f"{group}-{k}") for group in GROUPS for k in range(plan.readers)
-        ]
-        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._cast = {"publisher": publisher, "keeper": keeper} | {
+            f"{group}-{k}": reader for group in GROUPS for k in range(plan.readers)
+        }
+        self._running: dict[str, BaseProcess] = {}
         self._pause = threading.Event()
 
     def run(self) -> Verdict:
@@ -144,13 +148,13 @@ class Play:
                     with_groups.register(group, ["sink"])
                 with_groups.register("role", ["source"])
                 with_groups.stop()
-                for what, name in self._cast:
-                    self._start(what, name)
+                for name in self._cast:
+                    self._start(name)
                 self._kill_until_done(redis, began, verdict)
             finally:
                 for process in self._running.values():
                     process.kill()
-                    process.wait()
+                    process.join()
         verdict.seconds = time.monotonic() - began
         return judged(self.plan, verdict)
 
@@ -159,14 +163,14 @@ class Play:
             self._pause.wait(self._random.uniform(*self.plan.pause_s))
             if self.plan.kills is not None and sum(verdict.kills.values()) >= self.plan.kills:
                 continue
-            what, name = self._random.choice([*self._cast, ("redis", "redis"), ("flushall", "redis")])
-            if name == "redis":
-                self._hurt(redis, what)
-            else:
+            name = self._random.choice([*self._cast, "redis", "flushall"])
+            if name in self._cast:
                 self._running[name].kill()
-                self._running[name].wait()
-                self._start(what, name)
-            verdict.kills[what] = verdict.kills.get(what, 0) + 1
+                self._running[name].join()
+                self._start(name)
+            else:
+                self._hurt(redis, name)
+            verdict.kills[name] = verdict.kills.get(name, 0) + 1
 
     def _hurt(self, redis: Any, what: str) -> None:
         """Kill Redis, or empty it."""
@@ -177,10 +181,10 @@ class Play:
                 with client_of(redis.reference) as client:
                     client.flushall()
 
-    def _start(self, what: str, name: str) -> None:
-        command = [sys.executable, "-m", "tests.bus.chaos", what, str(self._file), name]
-        with (Path(self.plan.directory) / f"{name}.log").open("ab") as log:
-            self._running[name] = subprocess.Popen(command, cwd=ROOT, stderr=log)
+    def _start(self, name: str) -> None:
+        """From a server process that has everything imported: a new one is there at once."""
+        self._running[name] = FORKS.Process(target=_played, args=(self._cast[name], self.plan, name))
+        self._running[name].start()
 
     def _done(self) -> bool:
         """Whether the ledger has as many lines as it should, or more."""
@@ -223,8 +227,3 @@ def judged(plan: Plan, verdict: Verdict) -> Verdict:
         if total != plan.events:
             verdict.lost.append(f"{group}: the states count {total} events")
     return verdict
-
-
-if __name__ == "__main__":
-    asked = Plan(**json.loads(Path(sys.argv[2]).read_text()))
-    {"publisher": publisher, "reader": reader, "keeper": keeper}[sys.argv[1]](asked, sys.argv[3])

@@ -21,7 +21,7 @@ LOG, STREAM = "agent_events", "agent_events:shop:ear"
 
 
 def test_an_event_added_to_the_complete_log_is_routed(bus: EventBus, redis: Any, wait_until: WaitUntil) -> None:
-    """``XADD agent_events * from A to ear payload test``: ids are assigned, what is no JSON is a text; it comes once."""
+    """``XADD agent_events * from A to ear payload test``: ids are assigned, what is no JSON is text; it comes once."""
     seen: list[Event] = []
     bus.consumer("role", "ear", "ear-0", lambda d: seen.append(d.event)).start()
     redis.xadd(LOG, {"from": "A", "to": "ear", "payload": "test"})

@@ -67,7 +67,7 @@ def refreshes(connection: object) -> int:
 
 
 def test_a_fallback_is_taken_back_by_the_answer(make_bus: MakeBus, wait_until: WaitUntil) -> None:
-    """A handler asks and schedules a fallback; whoever gets the answer in time cancels it; all in their transactions."""
+    """A handler asks and schedules a fallback; whoever gets the answer in time cancels it; each in its transaction."""
     clock = Clock()
     bus = make_bus(settings=at(clock))
     bus.start()
