@@ -143,10 +143,11 @@ def sights(x: Experiment) -> Iterator[Broken]:
             yield Broken(key, "flat reads arrays, and a team shows text; choose tfidf, hashing or minilm", ("team",))
 
 
-def not_yet(x: Experiment) -> Iterator[Broken]:
-    """A key that nothing in this version reads is not taken silently."""
-    if x.redis != "embedded":
-        yield Broken("redis", "has no effect yet: this version trains without an event bus; leave it out")
+def no_bus(x: Experiment) -> Iterator[Broken]:
+    """An event bus that nothing would use is not taken silently, nor learners that there cannot be."""
+    if x.redis != "embedded" and (x.team.pettingzoo or not x.gates.live):
+        why = "gates.live is false" if x.team.use else "a PettingZoo environment is not run live"
+        yield Broken("redis", f"has no effect: {why}, and only the gates need an event bus", ("gates.live", "team"))
     if x.resources.learners > 1:
         yield Broken("resources.learners", f"{x.resources.learners}: at most 1, as reward statistics have one place")
 
@@ -200,7 +201,7 @@ def _changed(section: BaseModel) -> set[str]:
 
 
 RULES: tuple[Rule, ...] = (
-    one_team, held_out, scenario_keys, seats, pay, no_idle_knob, sights, not_yet, sizes, schedules, an_end,
+    one_team, held_out, scenario_keys, seats, pay, no_idle_knob, sights, no_bus, sizes, schedules, an_end,
     somebody_learns,
 )  # fmt: skip
 """All of them, in the order of their messages."""

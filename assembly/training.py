@@ -99,6 +99,8 @@ class Gates(Section):
     """Cases that go through the whole team."""
     chains_complete: Share = 0.99
     """The share of them that must be complete, each under one correlation id."""
+    live: bool = True
+    """Run the chains, and kill each agent once, on real actors and a real event bus; false: in this process only."""
     reward_outside: Share = 0.05
     """The share of rewards that may lie more than 20% beyond the range that rules and chance play earned."""
 

@@ -65,7 +65,7 @@ def _fault(error: Exception) -> int:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
     else:
         print(f"{told(error)}\nthis is a fault of ours: the last lines above say where", file=sys.stderr)
-    return UNAVAILABLE if type(error).__name__ == "NoCluster" else FAULT
+    return UNAVAILABLE if type(error).__name__ in ("NoCluster", "ServiceUnavailable") else FAULT
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -1,6 +1,7 @@
 """Before training: is the reward honest, and can the team do its work? Both are answered before a run is stopped."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from telemetry.metrics.alerts import alert_rules
 from telemetry.metrics.port import MetricsPort
 from telemetry.progress import RunConsole
 from trainers.evaluate import try_out
+from trainers.live_gate import live_gate
 from trainers.prepare import Prepared
 from trainers.rehearsal import rehearsal, untrained
 
@@ -41,7 +43,10 @@ def audited(build: Build, directory: Path, prepared: Prepared | None, console: R
 def gated(build: Build, directory: Path, prepared: Prepared, material: Material, port: MetricsPort) -> Gates:
     """Try the gates, and write down what they measured and the alert rules that follow."""
     tried = rehearsal(build, prepared, material)
-    gates = try_gates(tried, build.experiment.gates, port)
+    alive = build.team is not None and build.experiment.gates.live
+    gates = try_gates(
+        tried, build.experiment.gates, port, partial(live_gate, build, prepared, directory) if alive else None
+    )
     replace_file(directory / GATES_FILE, json.dumps(gates.state(), indent=1))
     limits = defaults_ms(tried.kinds, build.experiment.gates.step_ms)
     replace_file(directory / ALERTS_FILE, alert_rules(tried.expected, limits))

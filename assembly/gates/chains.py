@@ -21,22 +21,25 @@ PROMISE = "cases go through the whole team under one correlation id, and no even
 
 
 def l2(opens: Opens, team: Team | None, chains: int, complete: float) -> Gate:
-    """Play so many cases to the end and look at their records."""
+    """Play so many cases to the end in this process, and look at their records."""
     if team is None:
         return Gate(name="L2", promise=PROMISE, not_applicable="a PettingZoo environment passes no case on")
-    found = list(_played(opens, chains))
+    return on_record(list(_played(opens, chains)), team, chains, complete)
+
+
+def on_record(found: Sequence[Sequence[Record]], team: Team, chains: int, complete: float) -> Gate:
+    """The gate, from the records of the cases that were played, wherever they were."""
     broken = [(k, why) for k, why in enumerate(map(_broken(team), found)) if why]
     lost = sum(len(list(_lost(r))) for r in found)
-    share = 1 - len(broken) / max(1, len(found))
-    order = " -> ".join(team.turns.order)
+    whole = len(found) - len(broken)
     return Gate(
         name="L2",
         promise=PROMISE,
         measures=(
             Measure(
-                what=f"complete chains {order}",
-                ok=share >= complete and len(found) >= chains,
-                value=float(len(found) - len(broken)),
+                what=f"complete chains {' -> '.join(team.turns.order)}",
+                ok=whole >= complete * chains,
+                value=float(whole),
                 unit="chains",
                 wanted=f">= {complete * chains:g} of {chains}",
                 note=f"case {broken[0][0]}: {broken[0][1]}" if broken else "",

@@ -17,7 +17,6 @@ def hosting(specs: Sequence[AgentSpec], *, foreground: str | None = None) -> Ite
         specs: agents that live on the bus.
         foreground: the role that lives in this process.
     """
-    from runtime.actor.attendant import Attendant
 
     with ExitStack() as closing:
         away = [s for s in specs if s.role != foreground]
@@ -30,6 +29,8 @@ def hosting(specs: Sequence[AgentSpec], *, foreground: str | None = None) -> Ite
             pids[spec.role] = actor.health().pid
         for spec in specs:
             if spec.role == foreground and spec.bus is not None:
+                from runtime.actor.attendant import Attendant
+
                 closing.callback(Attendant(spec, spec.bus).stop)
                 pids[spec.role] = getpid()
         yield pids

@@ -11,10 +11,11 @@ import torch
 
 from assembly.build import Build
 from assembly.live import CLIENT, NotUnderstood
-from assembly.stage_live import Place, RoleHost, Stage, Unfinished, paid
+from assembly.stage_live import Place, Stage, Unfinished, agent_specs, paid
 from assembly.versions import load_version
 from policies.export import BadExport
 from policies.playing import Playable
+from runtime.actor.attendant import Attendant
 from runtime.bus import Event
 from runtime.records import Decided, EpisodeEnded, EpisodeOpened
 from tests.conftest import WaitUntil
@@ -39,12 +40,12 @@ def stage(version: tuple[Path, Build, Any], tmp_path: Path) -> Iterator[Stage]:
 
 
 @pytest.fixture
-def hosts(stage: Stage, version: tuple[Path, Build, Any], tmp_path: Path) -> Iterator[list[RoleHost]]:
-    place = Place.under(tmp_path / "live")
-    made = [RoleHost(place, version[0], r.name) for r in stage.version.team.roles]
+def hosts(stage: Stage, version: tuple[Path, Build, Any], tmp_path: Path) -> Iterator[list[Attendant]]:
+    specs = agent_specs(Place.under(tmp_path / "live"), version[0], stage.version)
+    made = [Attendant(spec, spec.bus) for spec in specs.values()]
     yield made
     for host in made:
-        host.close()
+        host.stop()
 
 
 def decisions(records: Any) -> list[tuple[str, int, str]]:
@@ -52,7 +53,7 @@ def decisions(records: Any) -> list[tuple[str, int, str]]:
 
 
 def test_live_decides_as_evaluation_does(
-    version: tuple[Path, Build, dict[str, Playable]], stage: Stage, hosts: list[RoleHost]
+    version: tuple[Path, Build, dict[str, Playable]], stage: Stage, hosts: list[Attendant]
 ) -> None:
     """Two hundred held-out cases, decision by decision, and the same pay."""
     _, build, players = version
@@ -70,10 +71,10 @@ def test_live_decides_as_evaluation_does(
         assert paid(records) == pytest.approx(evaluated[name].team_return)
     taken = [tuple(decisions(r)) for r in live.values()]
     assert len({str(t) for t in taken}) > CASES / 10, "cases are told apart"
-    assert sum(h.counts["handled"] for h in hosts) == 3 * CASES
+    assert sum(h.health().handled for h in hosts) == 3 * CASES
 
 
-def test_sessions_do_not_mix(stage: Stage, hosts: list[RoleHost]) -> None:
+def test_sessions_do_not_mix(stage: Stage, hosts: list[Attendant]) -> None:
     """A marker in every session is found in its own records and in nobody else's, and each has one correlation id."""
     generate = stage.version.team.generate
     assert generate is not None
@@ -90,25 +91,26 @@ def test_sessions_do_not_mix(stage: Stage, hosts: list[RoleHost]) -> None:
 
 
 def test_a_new_host_goes_on(
-    stage: Stage, hosts: list[RoleHost], version: tuple[Path, Build, Any], tmp_path: Path, wait_until: WaitUntil
+    stage: Stage, hosts: list[Attendant], version: tuple[Path, Build, Any], tmp_path: Path, wait_until: WaitUntil
 ) -> None:
     """A second host of a role fences the first, and every session ends once."""
     generate = stage.version.team.generate
     assert generate is not None
     for k in range(60):
         stage.open(generate("eval", 3, k))
-    second = RoleHost(Place.under(tmp_path / "live"), version[0], "investigator")
+    spec = agent_specs(Place.under(tmp_path / "live"), version[0], stage.version)["investigator"]
+    second = Attendant(spec, spec.bus)
     ended = list(stage.run([], window=1000))
     assert len({e.session for e in ended}) == 60
     for each in ended:
         assert sum(isinstance(r, EpisodeEnded) for r in stage.records(each.session)) == 1
     stage.open(generate("eval", 3, 60))
     assert len(list(stage.run([]))) == 1
-    wait_until(lambda: hosts[1].failure is not None or hosts[1].counts["handled"] == 0, "the first to hear of it")
-    second.close()
+    wait_until(lambda: hosts[1].health().fenced, "the first to hear of it")
+    second.stop()
 
 
-def test_what_nobody_understands_is_a_dead_letter(stage: Stage, hosts: list[RoleHost], wait_until: WaitUntil) -> None:
+def test_what_nobody_understands_is_a_dead_letter(stage: Stage, hosts: list[Attendant], wait_until: WaitUntil) -> None:
     """An event by hand without a session, and a turn that is not due, end there, with the reason."""
     stage.bus.publish(Event(to="resolver", payload="test"))
     case = stage.version.team.generate("eval", 2, 0)
@@ -129,7 +131,7 @@ def test_silence_is_said(stage: Stage) -> None:
         list(stage.run([case], silence_s=0.2))
 
 
-def test_the_case_is_on_record(stage: Stage, hosts: list[RoleHost]) -> None:
+def test_the_case_is_on_record(stage: Stage, hosts: list[Attendant]) -> None:
     """A session's records hold its scenario, so that it can be replayed and trained on."""
     case = stage.version.team.generate("eval", 2, 7)
     (ended,) = stage.run([case])
