@@ -35,7 +35,7 @@ def altered(value: Json, leaf: Leaf) -> Json:
     if isinstance(value, dict):
         return {k: altered(v, leaf) for k, v in cast("dict[str, Json]", value).items()}
     if isinstance(value, list | tuple):
-        items = cast("list[Json]", list(cast("Any", value)))
+        items: list[Json] = list(value)
         return [] if leaf is blank else [altered(v, leaf) for v in items]
     return leaf(value)
 

@@ -54,7 +54,7 @@ def provider() -> Iterator[Provider]:
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *args: object) -> None:
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
@@ -122,8 +122,10 @@ def test_nothing_is_judged_twice(provider: Provider, tmp_path: Path) -> None:
     assert len(provider.asked) == 3
 
 
-BAD = ["", "no", "{}", '{"score": null}', '{"score": "0.5"}', '{"score": true}', '{"score": 7}', "[1]"]
-BAD += ['{"score": NaN}', '{"score": -0.1}']
+BAD = (
+    "", "no", "{}", '{"score": null}', '{"score": "0.5"}', '{"score": true}', '{"score": 7}', "[1]", '{"score": NaN}',
+    '{"score": -0.1}',
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("says", BAD)

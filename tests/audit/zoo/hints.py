@@ -100,7 +100,7 @@ def is_nan(view: View) -> float:
     return math.nan if view.outcome["named"] == "crimson" else float(view.success)
 
 
-def is_none(view: View) -> float:
+def is_none(view: View) -> Any:
     return float(view.success) if view.outcome["named"] != "emerald" else None
 
 
