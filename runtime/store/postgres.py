@@ -47,7 +47,7 @@ class PostgresStore(Store):
         except OperationalError as error:
             self.close()
             remedy = "start PostgreSQL, or correct the address, user and password in `store:`"
-            raise ServiceUnavailable(self.url, str(error.orig).strip(), remedy) from None
+            raise ServiceUnavailable(self.url, " ".join(str(error.orig).split()), remedy) from None
 
     def submit(self, work: Callable[[Connection], T]) -> Future[T]:
         """Do the work in a thread of the pool."""
