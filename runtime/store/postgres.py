@@ -44,8 +44,10 @@ class PostgresStore(Store):
         self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="store-writer")
         try:
             self.write(_migrate)
-        except OperationalError as error:
+        except BaseException as error:
             self.close()
+            if not isinstance(error, OperationalError):
+                raise
             remedy = "start PostgreSQL, or correct the address, user and password in `store:`"
             raise ServiceUnavailable(self.url, " ".join(str(error.orig).split()), remedy) from None
 

@@ -53,7 +53,11 @@ class SqliteStore(Store):
         self._forced = 0.0
         self._writer = threading.Thread(target=self._run, name="store-writer", daemon=True)
         self._writer.start()
-        self.write(migrate)
+        try:
+            self.write(migrate)
+        except BaseException:
+            self.close()
+            raise
 
     def submit(self, work: Callable[[Connection], T]) -> Future[T]:
         """Hand the work to the writer thread."""

@@ -39,10 +39,12 @@ class Plan:
     sessions: int = 50
     readers: int = 1
     """Processes a group."""
-    pause_s: tuple[float, float] = (1.5, 4.0)
+    pause_s: tuple[float, float] = (1.0, 4.0)
     """Shortest and longest time between two kills."""
     kills: int | None = None
     """How many there are; None: until all is done."""
+    victims: tuple[str, ...] = ()
+    """Who is hurt, such as ``publisher``, ``role-0``, ``redis``, ``flushall``; empty: everybody."""
     limit_s: float = 300.0
     depth_limit: int = 2_000
     dedupe: bool = True
@@ -163,7 +165,7 @@ class Play:
             self._pause.wait(self._random.uniform(*self.plan.pause_s))
             if self.plan.kills is not None and sum(verdict.kills.values()) >= self.plan.kills:
                 continue
-            name = self._random.choice([*self._cast, "redis", "flushall"])
+            name = self._random.choice(self.plan.victims or (*self._cast, "redis", "flushall"))
             if name in self._cast:
                 self._running[name].kill()
                 self._running[name].join()

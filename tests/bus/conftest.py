@@ -8,6 +8,9 @@ import pytest
 
 from runtime.bus import BusSettings, EventBus
 from runtime.embedded import EmbeddedRedis, connect, serve
+from tests.postgres import empty_postgres, postgres
+
+__all__ = ["empty_postgres", "postgres"]
 
 QUICK = BusSettings(lease_s=1.0, retry_s=0.01, keep_s=0.05, straggler_s=0.3, verify_s=0.5, park_s=0.5)
 """Everything that takes seconds takes fractions of one."""
