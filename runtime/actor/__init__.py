@@ -2,7 +2,7 @@
 
 from runtime.actor.agent import Agent, Reply
 from runtime.actor.behaviour import Behaviour, Outcome, Send
-from runtime.actor.errors import AgentLost, DeadlinePassed, SnapshotRefused
+from runtime.actor.errors import AgentLost, DeadlinePassed, NotStarted, SnapshotRefused
 from runtime.actor.hosted import AgentActor, named
 from runtime.actor.hosting import hosting
 from runtime.actor.process import Health
@@ -18,6 +18,7 @@ __all__ = [
     "DeadlinePassed",
     "Fault",
     "Health",
+    "NotStarted",
     "Outcome",
     "Reply",
     "Send",

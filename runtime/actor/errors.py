@@ -14,6 +14,17 @@ class DeadlinePassed(RepertoryError):
         return f"{self.agent}: event {self.event_id} {self.what}"
 
 
+class NotStarted(RepertoryError):
+    """An agent could not be made in its process: which, and what it raised there."""
+
+    def __init__(self, agent: str, why: str) -> None:
+        super().__init__(agent, why)
+        self.agent, self.why = agent, why
+
+    def __str__(self) -> str:
+        return f"{self.agent} could not be started: {self.why}"
+
+
 class AgentLost(RepertoryError):
     """The agent's process ended in the middle of a call, and without a store nobody can say whether it was done."""
 

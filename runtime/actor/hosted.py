@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Self
 
 from runtime.actor.agent import Agent, Reply
-from runtime.actor.errors import AgentLost, DeadlinePassed
+from runtime.actor.errors import AgentLost, DeadlinePassed, NotStarted
 from runtime.actor.kept import Kept
 from runtime.actor.process import Health
 from runtime.actor.spec import AgentSpec
@@ -94,17 +94,17 @@ class AgentActor:
 
         Raises:
             DeadlinePassed: it does not serve in time.
+            NotStarted: making it raised.
         """
-        ray = _ray()
         options: dict[str, Any] = {"num_cpus": spec.cpus, "lifetime": "detached" if spec.detached else None}
         if spec.env:
             options["runtime_env"] = {"env_vars": dict(spec.env)}
         made: Any = _hosted().options(name=spec.name, namespace=NAMESPACE, get_if_exists=True, **options)
         actor = cls(spec, made.remote(spec))
         try:
-            ray.get(actor.handle.health.remote(), timeout=within_s)
-        except ray.exceptions.GetTimeoutError:
-            raise DeadlinePassed(spec.name, "start", f"took longer than {within_s:g} s") from None
+            actor._asking(actor.handle.health.remote, "start", within_s, again=True)
+        except AgentLost as error:
+            raise NotStarted(spec.name, _cause(error)) from None
         return actor
 
     def tell(self, event: Event, *, within_s: float = TELL_S, clock: Clock = now) -> Reply:
@@ -158,6 +158,12 @@ class AgentActor:
                 if not (again or self.spec.store):
                     raise AgentLost(self.spec.name, event_id) from error
             sleep(min(AGAIN_S, max(deadline - time.monotonic(), 0.0)))
+
+
+def _cause(error: AgentLost) -> str:
+    """The last line of what Ray says about it: what was raised."""
+    lines = [line.strip() for line in str(error.__cause__).splitlines() if line.strip()]
+    return lines[-1] if lines else "its process ended"
 
 
 def named(spec: AgentSpec) -> AgentActor | None:

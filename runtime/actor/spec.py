@@ -13,7 +13,8 @@ from runtime.errors import TeamError
 
 FaultKind = Literal["crash", "hang", "slow", "corrupt"]
 POINTS = ("start", "before_handle", "after_handle", "before_commit", "after_commit")
-"""Where a fault can be put. ``corrupt`` damages what is about to be committed, and belongs to ``before_commit``."""
+"""Where a fault can be put. ``corrupt`` damages what is about to be committed, and belongs to ``before_commit``. On the
+bus, where events are committed together, there is no ``after_commit``."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

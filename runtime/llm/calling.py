@@ -25,6 +25,16 @@ class Caller:
         self.pace = Pace(key, shared, seams.now)
         self.retries = RetryBudget()
 
+    def stats(self) -> dict[str, int | str]:
+        """Questions and retries of this process, and its breaker's state."""
+        source, retries = self.source, self.retries
+        return {
+            "model": f"{source.provider}/{source.model}",
+            "calls": retries.calls,
+            "retries": retries.retries,
+            "breaker": self.breaker.state,
+        }
+
     def close(self) -> None:
         """Release the source, and the connections to the shared state."""
         self.source.close()
@@ -54,7 +64,10 @@ class Caller:
 
     def _leave(self, begin_by: float) -> Pass | Failure:
         """Wait for this call's turn; a failure where there is no leave to make it in time."""
-        waited = self.pace.wait(begin_by - self.seams.monotonic())
+        left = begin_by - self.seams.monotonic()
+        if left <= 0:
+            return Failure(kind="timeout", message="no time is left to begin", hasty=True)
+        waited = self.pace.wait(left)
         if waited is None:
             return Failure(kind="rate_limited", message="the model's rate limit leaves no call within the budget")
         if waited > 0:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
+from threading import Lock
 
 from pydantic import Field
 
@@ -60,20 +61,23 @@ class RetryBudget:
     def __init__(self) -> None:
         self.calls = self.retries = 0
         self._credit = float(RETRY_FLOOR)
+        self._lock = Lock()
 
     def called(self) -> None:
         """A question was asked, for the first time."""
-        self.calls += 1
-        if self.calls * RETRY_SHARE > RETRY_FLOOR:
-            self._credit = min(self._credit + RETRY_SHARE, RETRY_BANK)
+        with self._lock:
+            self.calls += 1
+            if self.calls * RETRY_SHARE > RETRY_FLOOR:
+                self._credit = min(self._credit + RETRY_SHARE, RETRY_BANK)
 
     def take(self) -> bool:
         """Use one retry, if there is one."""
-        if self._credit < 1.0 - 1e-9:
-            return False
-        self._credit -= 1.0
-        self.retries += 1
-        return True
+        with self._lock:
+            if self._credit < 1.0 - 1e-9:
+                return False
+            self._credit -= 1.0
+            self.retries += 1
+            return True
 
 
 def backoff(limits: Limits, attempt: int, rng: Random) -> float:

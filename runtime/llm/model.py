@@ -70,6 +70,10 @@ class Model:
         """
         return (yield from self._asked(request, budget_s, shown=True))
 
+    def stats(self) -> list[dict[str, int | str]]:
+        """Of each model: how often it was asked, how often again, and whether its breaker is open."""
+        return [step.caller.stats() for step in self._chain]
+
     def close(self) -> None:
         """Release every source."""
         for step in self._chain:

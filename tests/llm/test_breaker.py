@@ -190,6 +190,8 @@ def test_an_open_breaker_spares_the_provider() -> None:
         for _ in range(5):
             model.ask(HELLO)
         assert len(bad.asked) == before
+        assert [s["breaker"] for s in model.stats()] == ["open", "closed"]
+        assert model.stats()[1]["calls"] == 11
         assert len(good.asked) == 11
 
 
