@@ -35,7 +35,7 @@ def restored(
         clock: the time from here on.
         asking: how tools are asked from here on.
         rerun: run each tool again, on a fresh world, so that the world is where it was; the agents see the recorded
-            answer all the same. False where tools act outside the process: then nothing is asked twice.
+            answer all the same. Tools that act outside are never asked twice; False: neither are the others.
 
     Raises:
         NotItsRecords: a decision is not that of the agent whose turn it was.
@@ -93,6 +93,6 @@ class _Answers:
         known = self._known.get(f"{stamp['correlation_id']}/{stamp['agent']}/{stamp['turn']}")
         if known is None:
             return self._asking(world, tool, call, stamp)
-        if self._rerun:
+        if self._rerun and tool.outside is None:
             ask(world, tool, call, stamp)
         return known

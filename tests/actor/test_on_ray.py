@@ -79,7 +79,7 @@ def test_health_while_at_work(start: Start, wait_until: WaitUntil) -> None:
 
 def test_a_zombie(start: Start, tmp_path: Path, wait_until: WaitUntil) -> None:
     """An agent that was stopped over an event, and wakes when another one has its place, commits nothing."""
-    slow = Fault(at="before_commit", kind="slow", seconds=1.0, marker=f"{tmp_path}/once")
+    slow = Fault(at="before_commit", kind="slow", seconds=3.0, marker=f"{tmp_path}/once")
     actor = start(faults=(slow,))
     pid = actor.health().pid
     woken: list[Exception] = []

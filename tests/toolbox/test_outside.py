@@ -195,3 +195,12 @@ def test_a_session_of_old_answers_is_restored() -> None:
     back = restored(at_desk.team, at_desk.scenario, at_desk.records, clock=time_of_day)
     assert back.observe("clerk").text == at_desk.observe("clerk").text
     assert back.observe("clerk").mask == at_desk.observe("clerk").mask
+
+
+def test_a_session_that_is_restored_does_nothing_twice(warehouse: Warehouse) -> None:
+    """Bringing a session back from its records does not ship again, and shows the agent the answers from then."""
+    at_desk = session(shipping(warehouse))
+    answered(at_desk, "ship", to="Rome")
+    back = restored(at_desk.team, at_desk.scenario, at_desk.records, clock=lambda: 0.0)
+    assert back.observe("clerk").text == at_desk.observe("clerk").text
+    assert warehouse.log == ["ship Rome"]
