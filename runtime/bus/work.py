@@ -153,10 +153,17 @@ class Work:
         return self._parts.held().read(lambda c: outbox.keeps(c, item.event.event_id))
 
     def _confirm(self, item: Item) -> None:
-        """A number that was had: note the event as had, too, so that the outbox forgets it."""
-        had, at, group = Had(item.event.event_id, item.line, 0), self._parts.now(), self._seat.group
-        self._parts.held().write(lambda c: inbox.take(c, group, [had], "done", at))
-        self._skip(item)
+        """A number that was had: note the event as had, too, so that the outbox forgets it.
+
+        It may be had by no more than this very batch, which is not committed yet, and may fail.
+        """
+        self._flush()
+        had, at = Had(item.event.event_id, item.line, item.event.seq), self._parts.now()
+        team, group = self._parts.team, self._seat.group
+        if self._parts.held().write(lambda c: inbox.confirm(c, team, group, had, at)):
+            self._skip(item)
+        else:
+            self.waiting.retry(item, 0.0)
 
     def _skip(self, item: Item) -> None:
         self.counts.skipped += 1

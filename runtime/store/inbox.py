@@ -94,6 +94,15 @@ def commit(connection: Connection, team: str, group: str, had: Sequence[Had], at
         raise Clash("another reader of the group was faster")
 
 
+def confirm(connection: Connection, team: str, group: str, had: Had, at: float) -> bool:
+    """Note an event as done if its line's cursor has passed it; whether it has."""
+    session = had.line[0]
+    if lasts(connection, team, group, [session]).get(had.line, 0) < had.seq:
+        return False
+    take(connection, group, [had], "done", at)
+    return True
+
+
 def begin_try(connection: Connection, event_id: str, group: str, at: float) -> tuple[int, str]:
     """Count a try that is not the first, before it begins: which one it is, and what the last failure said."""
     row = connection.execute(TRY, {"event_id": event_id, "grp": group, "at": at}).one()

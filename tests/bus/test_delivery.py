@@ -67,6 +67,18 @@ def test_two_streams_entries_of_one_event_have_one_effect(bus: EventBus, redis: 
     wait_until(lambda: noted(bus) == ["once", "next"], "the next event")
 
 
+def test_an_event_that_is_twice_in_one_batch_is_handled(bus: EventBus, redis: object, wait_until: WaitUntil) -> None:
+    """The second entry must not be taken for a sign that the first was committed."""
+    bus.register("role", ["ear"])
+    bus.publish_all([said(n) for n in range(5)])
+    wait_until(lambda: redis.xlen("agent_events:shop:ear") == 5, "the events")
+    for _, fields in redis.xrange("agent_events:shop:ear"):
+        redis.xadd("agent_events:shop:ear", fields)
+    bus.consumer("role", "ear", "ear-0", writes_down).start()
+    wait_until(lambda: redis.xpending("agent_events:shop:ear", "role")["pending"] == 0 and len(noted(bus)) > 4, "all")
+    assert noted(bus) == [str(n) for n in range(5)]
+
+
 def test_a_handler_that_raises_leaves_nothing_and_is_tried_again(bus: EventBus, wait_until: WaitUntil) -> None:
     """What it had put into the delivery is void; the try after it says that it is one."""
     tries: list[int] = []
