@@ -38,7 +38,7 @@ class Driven:
     ) -> None:
         self.session, self.seats, self._judge, self._greedy = session, seats, judge, greedy
         self.rewards: dict[AgentId, list[float]] = defaultdict(list[float])
-        """What each decision was paid, in the terms' unit; NaN where it is missing."""
+        """What each decision was paid until the agent's next one, in the terms' unit; NaN where it is missing."""
         self.took: list[tuple[AgentId, float]] = []
         """Each decision, timed: choosing and carrying out, ms; in a simultaneous round carrying out is everybody's."""
 
@@ -78,4 +78,6 @@ class Driven:
         paid = self._judge(self.session, since)
         self.session.note(paid.records)
         for agent in agents:
-            self.rewards[agent].append(paid.to(agent))
+            self.rewards[agent].append(0.0)
+        for agent, decisions in self.rewards.items():
+            decisions[-1] += paid.to(agent)

@@ -26,7 +26,8 @@ from assembly.training import (
 )
 
 __all__ = [
-    "PPO", "CausalLM", "Collapse", "Encoder", "Experiment", "Learning", "Policy", "Resources", "Rewards", "Scripted", "Stop"
+    "PPO", "CausalLM", "Collapse", "Encoder", "Experiment", "Learning", "Policy", "Resources", "Rewards", "Scripted",
+    "Stop",
 ]  # fmt: skip
 
 

@@ -12,8 +12,8 @@ import numpy as np
 from assembly.build import attribute, load_team, reward_term
 from assembly.experiment import TeamRef
 from assembly.sources import source_hash
-from policies.export import BadExport, encoder_policy, read
-from policies.playing import EncoderPolicy, Playable, RulePolicy, Turn
+from policies.export import BadExport, encoder_policy, kind_of, read
+from policies.playing import Playable, RulePolicy, Turn
 from rewards.mix import Mix, Weighted
 from runtime.types import AgentId, ScriptedPolicy, Team
 
@@ -81,7 +81,7 @@ def load_version(directory: Path) -> Version:
     if about.get("source") != source_hash(team):
         raise BadExport(f"{directory}: the tools of {ref.use} are not those it was exported with; export it again")
     learned = {p for a, p in policies.items() if a not in scripted}
-    played: dict[str, EncoderPolicy] = {p: encoder_policy(p, files) for p in learned}
+    played = {p: _learned(p, files, directory) for p in learned}
     return Version(
         name=name,
         team=team,
@@ -98,6 +98,14 @@ def _near(directory: Path) -> None:
     folder = json.loads(lineage.read_text()).get("folder") if lineage.is_file() else None
     if folder and folder not in sys.path:
         sys.path.append(folder)
+
+
+def _learned(name: str, files: Mapping[str, bytes], directory: Path) -> Playable:
+    if kind_of(name, files) == "causal_lm":
+        from policies.lm.saving import lm_policy
+
+        return lm_policy(name, files, directory)
+    return encoder_policy(name, files)
 
 
 def _rule(team: Team, agent: AgentId, use: str) -> RulePolicy:

@@ -151,19 +151,19 @@ class TestScraped:
 
     def test_series_are_read_back(self, port: MetricsPort) -> None:
         """What was fed is what the port shows, over HTTP."""
-        gate = self.run(port, tables(team()), {"reader": (-0.5, 0.0), "clerk": (-0.5, 2.0)})
+        gate = self.run(port, tables(team()), {"reader": (-0.5, 1.5), "clerk": (-0.5, 1.5)})
         assert gate.ok, closed(gate)
         assert len(gate.measures) == 6
 
     def test_twice_on_one_port(self, port: MetricsPort) -> None:
         """A second trial is not confused by what the first one counted."""
-        expected = {"reader": (-0.5, 0.0), "clerk": (-0.5, 2.0)}
+        expected = {"reader": (-0.5, 1.5), "clerk": (-0.5, 1.5)}
         assert self.run(port, tables(team()), expected).ok
         assert self.run(port, tables(team()), expected).ok
 
     def test_rewards_out_of_range(self, port: MetricsPort) -> None:
         """A reward that rules and chance never earned closes the gate."""
-        gate = self.run(port, tables(team()), {"reader": (-0.5, 0.0), "clerk": (-0.5, 0.5)})
+        gate = self.run(port, tables(team()), {"reader": (-0.5, 1.5), "clerk": (-0.5, 0.5)})
         assert len(closed(gate)) == 1
         assert closed(gate)[0].startswith("clerk: rewards beyond [-0.5, 0.5]")
 
