@@ -1,16 +1,17 @@
 """A team's agents, each in its place: processes of Ray's, and one in the foreground where somebody wants to look."""
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from os import getpid
+from typing import Any
 
 from runtime.actor.hosted import AgentActor
 from runtime.actor.spec import AgentSpec
 
 
 @contextmanager
-def hosting(specs: Sequence[AgentSpec], *, foreground: str | None = None) -> Iterator[Mapping[str, int]]:
+def hosting(specs: Sequence[AgentSpec], *, foreground: str | None = None) -> Generator[Mapping[str, int]]:
     """Have the agents live until the block ends; their process ids by role.
 
     Args:
@@ -37,10 +38,11 @@ def hosting(specs: Sequence[AgentSpec], *, foreground: str | None = None) -> Ite
 
 
 @contextmanager
-def _ray() -> Iterator[None]:
+def _ray() -> Generator[None]:
     """A Ray of this program's own, unless there is one already."""
-    import ray
+    import ray as untyped
 
+    ray: Any = untyped
     if ray.is_initialized():
         yield
         return
