@@ -117,8 +117,10 @@ class LiveRole:
 
     def _session(self, name: str, payload: Json) -> Session:
         records = [r for r in self._history(name) if isinstance(r, OF_A_SESSION)]
+        if records and isinstance(records[-1], EpisodeEnded):
+            raise NotUnderstood(f"{self.role} has no turn in session {name}: the session is over")
         if records:
-            return restored(self.version.team, _recorded_case(records), records, clock=self._clock)
+            return restored(self.version.team, recorded_case(records), records, clock=self._clock)
         case = cast("dict[str, Any]", payload).get("open") if isinstance(payload, dict) else None
         if not isinstance(case, dict):
             raise NotUnderstood(f"session {name} has not been opened, and this event does not open it")
@@ -192,7 +194,8 @@ class LiveRole:
         return Send(to=following, payload={"handed": sent.payload if sent and sent.to == following else None})
 
 
-def _recorded_case(records: Sequence[Record]) -> Scenario:
+def recorded_case(records: Sequence[Record]) -> Scenario:
+    """The scenario that a session's records begin with. Raises NotUnderstood if they do not."""
     opened = records[0]
     if not isinstance(opened, EpisodeOpened) or opened.case is None:
         raise NotUnderstood("the session's history does not begin with its opening and its case")

@@ -6,21 +6,27 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import monotonic
 from typing import Any, Self, cast
 
-from assembly.live import CLIENT, USUAL, LiveRole, Manner, opening
+from assembly.live import CLIENT, OF_A_SESSION, USUAL, LiveRole, Manner, opening, recorded_case
 from assembly.versions import Version, load_version
+from envs.restore import restored
 from runtime.actor.spec import AgentSpec, BusSpec, reference
 from runtime.bus import BusSettings, Delivery, Event, EventBus
 from runtime.embedded import SCHEME, serve
 from runtime.errors import RepertoryError
-from runtime.records import AnyRecord, Record, Rewarded
+from runtime.records import AnyRecord, EpisodeEnded, Record, Rewarded
+from runtime.seams import now
 from runtime.store import history, open_store
 from runtime.store.base import Store
+from runtime.toolbox.undoing import compensate
 from runtime.types import AgentId, Scenario
 
 ROLE_GROUP = "role"
 """The group of a role's own reader."""
+LOOK_S = 1.0
+"""Pause between two looks for sessions that cannot go on, s."""
 WINDOW = 256
 """Sessions that are open at once, unless more are asked for."""
 
@@ -119,10 +125,14 @@ class _Waiting:
     def hear(self, delivery: Delivery) -> None:
         """The end of a session."""
         payload: dict[str, Any] = delivery.event.payload
+        self.end(delivery.session, success=payload["success"], outcome=payload["outcome"])
+
+    def end(self, session: str, *, success: bool, outcome: Mapping[str, Any]) -> None:
+        """A session is over; one that was over before, or is not ours, is let pass."""
         with self.changed:
-            scenario = self.open.pop(delivery.session, None)
+            scenario = self.open.pop(session, None)
             if scenario is not None:
-                self.ended.append(Ended(delivery.session, scenario, payload["success"], payload["outcome"]))
+                self.ended.append(Ended(session, scenario, success, outcome))
                 self.changed.notify_all()
 
 
@@ -179,16 +189,40 @@ class Stage:
             yield from self._ended(silence_s)
 
     def _ended(self, silence_s: float) -> list[Ended]:
-        waiting = self._waiting
-        with waiting.changed:
-            if not waiting.changed.wait_for(lambda: waiting.ended or not waiting.open, timeout=silence_s):
-                letters = [f"{d.event_id}: {d.reason}" for d in self.bus.dead_letters()]
-                raise Unfinished(
-                    f"{len(waiting.open)} sessions did not end, the first is {next(iter(waiting.open))}; "
-                    f"dead letters: {'; '.join(letters[:5]) or 'none'}"
-                )
-            done, waiting.ended = waiting.ended, []
-        return done
+        waiting, deadline = self._waiting, monotonic() + silence_s
+        while True:
+            with waiting.changed:
+                waiting.changed.wait_for(lambda: waiting.ended or not waiting.open, timeout=LOOK_S)
+                if waiting.ended or not waiting.open:
+                    done, waiting.ended = waiting.ended, []
+                    return done
+            for letter in self.bus.dead_letters():
+                if letter.fields.get("correlation_id", "") in waiting.open:
+                    self.give_up(letter.fields["correlation_id"], letter.reason)
+            if monotonic() > deadline:
+                first = next(iter(waiting.open), "none any more")
+                raise Unfinished(f"{len(waiting.open)} sessions did not end, the first is {first}")
+
+    def give_up(self, session: str, reason: str) -> bool:
+        """End a session that cannot go on: what its tools did outside is undone, the last first, and that is recorded.
+
+        Called again after a crash, it goes on where it was. Whether everything could be undone.
+        """
+        store, team = cast("Store", self.bus.store), self.version.team
+
+        def note(record: Record) -> None:
+            store.write(lambda c: history.add(c, team.name, [(record, "")]))
+
+        records = self.records(session)
+        own = [r for r in records if isinstance(r, OF_A_SESSION)]
+        complete = True
+        if own and not isinstance(own[-1], EpisodeEnded):
+            world = restored(team, recorded_case(own), own).world
+            complete = compensate(records, team.tools, world, note)
+            outcome = {"given_up": reason, "undone": complete}
+            note(EpisodeEnded(correlation_id=session, at=now(), outcome=outcome, success=False, truncated=True))
+        self._waiting.end(session, success=False, outcome={"given_up": reason, "undone": complete})
+        return complete
 
     def records(self, session: str) -> list[AnyRecord]:
         """Everything on record of a session."""

@@ -8,6 +8,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -108,10 +109,15 @@ def _live(asked: argparse.Namespace, version: "Version", scenarios: "list[Scenar
     from assembly.live import Manner
     from assembly.stage_live import Place, Stage, agent_specs
     from runtime.actor import hosting
+    from runtime.debug import stop_before
 
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     place = Place.under(asked.dir or Path("live") / asked.team / stamp, asked.redis, asked.store)
-    specs = agent_specs(place, asked.version, version, Manner(greedy=not asked.sample, seed=asked.seed))
+    manner = Manner(greedy=not asked.sample, seed=asked.seed)
+    specs = agent_specs(place, asked.version, version, manner)
+    if asked.debug:
+        watched = agent_specs(place, asked.version, version, replace(manner, before=stop_before(asked.debug)))
+        specs[asked.debug] = watched[asked.debug]
     with Stage(place, version) as stage:
         print(f"bus: {place.redis}\nstore: {place.store}")
         with hosting(list(specs.values()), foreground=asked.debug) as pids:
