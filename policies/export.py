@@ -99,6 +99,14 @@ def encoder_policy(name: str, files: Mapping[str, bytes]) -> EncoderPolicy:
     return EncoderPolicy(actor, featurize)
 
 
+def kind_of(name: str, files: Mapping[str, bytes]) -> str:
+    """Which kind of policy that is. Raises BadExport if it is missing."""
+    try:
+        return json.loads(files[f"policies/{name}.json"])["kind"]
+    except (KeyError, ValueError, TypeError) as error:
+        raise BadExport(f"policy {name}: {error!r}") from None
+
+
 def _spec(fields: Mapping[str, Any]) -> EncoderSpec:
     known: dict[str, Any] = {**fields, "hidden": tuple(fields["hidden"])}
     return EncoderSpec(**known)

@@ -10,9 +10,12 @@ from typing import Any
 from assembly.build import Build
 from assembly.loading import resolved
 from assembly.sources import source_hash
-from policies.encoder import Actor, EncoderSpec
+from policies.encoder import EncoderSpec
 from policies.export import as_json, encoder_files, write
 from policies.featurize import TextFeaturizer
+from policies.lm.featurize import PromptFeaturizer
+from policies.lm.saving import lm_files
+from policies.lm.spec import LMSpec
 from runtime.records import Decided, Observed, Record
 from trainers.checkpoints import TrainerState
 from trainers.prepare import Prepared
@@ -28,10 +31,10 @@ GOLDEN = 32
 class Exported:
     """What a version is made of, beside the experiment."""
 
-    actors: Mapping[str, Actor]
+    actors: Mapping[str, Any]
     """The networks that decide, by policy."""
-    specs: Mapping[str, EncoderSpec]
-    featurizers: Mapping[str, TextFeaturizer | None]
+    specs: Mapping[str, EncoderSpec | LMSpec]
+    featurizers: Mapping[str, TextFeaturizer | PromptFeaturizer | None]
     statistics: Mapping[str, Any]
     """The reward standardizer's state."""
     sampled: Sequence[Sequence[Record]] = ()
@@ -55,7 +58,11 @@ def export(build: Build, parts: Exported, directory: Path) -> str:
     for name, actor in parts.actors.items():
         featurizer = parts.featurizers[name]
         features = featurizer.features.state() if featurizer else {"kind": "flat"}
-        files |= encoder_files(name, actor, parts.specs[name], features)
+        spec = parts.specs[name]
+        if isinstance(spec, LMSpec):
+            files |= lm_files(name, actor, features)
+        else:
+            files |= encoder_files(name, actor, spec, features)
     files["team.json"] = as_json(_about(build))
     files["standardizer.json"] = as_json(parts.statistics)
     files["golden.json"] = as_json(golden(parts.sampled))

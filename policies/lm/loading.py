@@ -28,7 +28,7 @@ def model_directory(name: str, folder: Path = Path()) -> Path:
     """Where a model lies.
 
     Args:
-        name: a directory or GGUF file (from ``folder``), a packaged model's name, or a hub name that is in the local cache.
+        name: a directory or GGUF file (from ``folder``), a packaged model's name, or a hub name in the local cache.
         folder: what relative paths start from.
 
     Raises:
@@ -63,8 +63,9 @@ def _cached(name: str) -> Path:
         return Path(snapshot_download(name, local_files_only=True))
     except (LocalEntryNotFoundError, HFValidationError, OSError) as error:
         raise WeightsMissing(
-            f"model {name!r} is no directory here, and the local cache does not have it ({type(error).__name__}); nothing "
-            f"is downloaded by itself: get it with `hf download {name}`, or give a directory, {', '.join(PACKAGED)} or {TINY}"
+            f"model {name!r} is no directory here, and the local cache does not have it ({type(error).__name__}); "
+            f"nothing is downloaded by itself: get it with `hf download {name}`, or give a directory, "
+            f"{', '.join(PACKAGED)} or {TINY}"
         ) from None
 
 

@@ -147,12 +147,15 @@ class Network(nn.Module):
         top = torch.cat([own, own.new_zeros(size, sight.shape[-1] - size)], 1).expand(rows, 1, -1, -1)
         mask = self._mask(torch.cat([top, sight], 2), decoder.dtype)
         front = torch.arange(size, device=ids.device).expand(rows, -1)
+        was = decoder.training
+        decoder.train()  # layers are checkpointed only then
         out = decoder(
             input_ids=torch.cat([head.expand(rows, -1), ids], 1),
             attention_mask=mask,
             position_ids=torch.cat([front, places], 1),
             use_cache=False,
         )
+        decoder.train(was)
         return out.last_hidden_state[:, size:]
 
     def _head(self, decoder: Any) -> KeyValues:

@@ -16,7 +16,11 @@ from policies.playing import Choice, Turn
 
 def weights_of(spec: LMSpec) -> Weights:
     """The model of a spec, or fresh adapters on it."""
-    return Owned(spec.path, spec.dtype) if spec.lora is None else Adapted(spec.path, spec.lora, spec.dtype)
+    made = Owned(spec.path, spec.dtype) if spec.lora is None else Adapted(spec.path, spec.lora, spec.dtype)
+    if spec.checkpointing:
+        with made.used() as model:
+            model.activation_checkpointing_enable({"use_reentrant": False})
+    return made
 
 
 def network_of(spec: LMSpec) -> Network:

@@ -94,7 +94,7 @@ class Prompter:
                 f"brief, tools and the longest call take {used} tokens, which leaves {self.room} of max_tokens "
                 f"{max_tokens} for what the role sees; raise max_tokens to {used + 4 * LEAST_ROOM} or more"
             )
-        self._line = lru_cache(maxsize=CACHED_LINES)(self._encode)
+        self._line = lru_cache(maxsize=CACHED_LINES)(self._plain)
 
     def __call__(self, text: str) -> Tokens:
         """The lines' tokens, at most ``room``: the prompt is ``head``, these, ``tail``."""
@@ -106,6 +106,10 @@ class Prompter:
 
     def _encode(self, text: str) -> Tokens:
         return tuple(self._tokenizer.encode(text, add_special_tokens=False))
+
+    def _plain(self, text: str) -> Tokens:
+        """Text that comes from outside: a mark of the chat template in it means nothing."""
+        return tuple(self._tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True))
 
     def _cut(self, lines: Sequence[str], encoded: Sequence[Tokens]) -> list[Tokens]:
         """Leave out results, the oldest first, then errors; then shorten what is longest."""
@@ -138,11 +142,11 @@ class Prompter:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._line = lru_cache(maxsize=CACHED_LINES)(self._encode)
+        self._line = lru_cache(maxsize=CACHED_LINES)(self._plain)
 
 
 def kind_of(line: str) -> str:
-    """``case``, ``world``, ``error`` or ``result`` (a tool's answer or a note), by the word an observation's line has."""
+    """``case``, ``world``, ``error`` or ``result`` (a tool's answer or a note), by the word a line begins with."""
     word = line.partition(" ")[0]
     return word if word in ("case", "world", "error") else "result"
 

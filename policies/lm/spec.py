@@ -23,6 +23,8 @@ class LMSpec:
 
     path: str
     """Directory of the model (transformers' format); what trains starts from it."""
+    model: str = ""
+    """What the experiment file calls it: how another machine finds it."""
     made: bool = False
     """The model was made for this run: nobody else has it, and a warm start trains all of it."""
     mode: Literal["choose", "generate"] = "choose"

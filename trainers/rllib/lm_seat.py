@@ -61,6 +61,7 @@ def lm_seat(settings: CausalLM, featurize: PromptFeaturizer, actions: gym.Space[
     lora = settings.lora
     spec = LMSpec(
         path=features.path,
+        model=settings.model,
         made=settings.model == TINY,
         mode=settings.mode,
         score=settings.score,
