@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from assembly.experiment import Experiment, Learning, Scripted, TeamRef
+from assembly.fit import fitting
 from envs.pettingzoo_env import make
 from envs.scenarios import Generated, Listed, Source, read_scenarios
 from envs.team_env import team_env
@@ -197,7 +198,7 @@ def load_team(ref: TeamRef) -> Team:
     team = found if isinstance(found, Team) else found(**ref.args)
     if not isinstance(team, Team):
         raise TeamError(f"{ref.use} gives {type(team).__name__}, not a Team")
-    return team
+    return fitting(team)
 
 
 def reward_term(use: str, args: Mapping[str, Any], own: Mapping[str, RewardTerm]) -> RewardTerm:

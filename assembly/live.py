@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from assembly.driving import turn_of
+from assembly.fit import HANDED
 from assembly.versions import Version
 from envs.restore import restored
 from envs.session import Sampled, Session
@@ -191,7 +192,7 @@ class LiveRole:
             return Send(to=next(a for a in session.to_act if a not in chosen), payload={"chosen": dict(chosen)})
         sent = next((r for r in reversed(session.records) if isinstance(r, Sent)), None)
         (following, *_) = session.to_act
-        return Send(to=following, payload={"handed": sent.payload if sent and sent.to == following else None})
+        return Send(to=following, payload={HANDED: sent.payload if sent and sent.to == following else None})
 
 
 def recorded_case(records: Sequence[Record]) -> Scenario:

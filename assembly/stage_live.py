@@ -9,6 +9,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Self, cast
 
+from assembly.fit import agreements
 from assembly.live import CLIENT, OF_A_SESSION, USUAL, LiveRole, Manner, opening, recorded_case
 from assembly.versions import Version, load_version
 from envs.restore import restored
@@ -57,7 +58,8 @@ class Place:
 def open_bus(place: Place, version: Version, settings: BusSettings | None = None) -> EventBus:
     """The team's bus, with the client as one of its roles."""
     roles = [*(r.name for r in version.team.roles), CLIENT]
-    return EventBus(place.redis, place.store, team=version.team.name, roles=roles, settings=settings)
+    agreed = agreements(version.team)
+    return EventBus(place.redis, place.store, team=version.team.name, roles=roles, agreed=agreed, settings=settings)
 
 
 def committed(bus: EventBus) -> Callable[[str], list[AnyRecord]]:
@@ -89,7 +91,7 @@ class LiveMaker:
 def agent_specs(place: Place, directory: Path, version: Version, manner: Manner = USUAL) -> dict[AgentId, AgentSpec]:
     """Every role of a version as an agent on the bus."""
     roles = [r.name for r in version.team.roles]
-    bus = BusSpec(redis=place.redis, roles=(*roles, CLIENT), keep=False)
+    bus = BusSpec(redis=place.redis, roles=(*roles, CLIENT), agreed=agreements(version.team), keep=False)
     return {
         role: AgentSpec(
             team=version.team.name,

@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from assembly.experiment import Experiment, Policy
+from assembly.fit import fitting
 from assembly.loading import Draft, draft
 from assembly.problems import unknown
 from assembly.rules import Broken
@@ -99,7 +100,11 @@ def _team(work: Draft, x: Experiment, folder: Path) -> Team | None:
     if not isinstance(team, Team):
         work.add(Broken("team.use", f"{reference} is no team, and makes none (it is of type {type(team).__name__})"))
         return None
-    return team
+    try:
+        return fitting(team)
+    except TeamError as error:
+        work.add(Broken("team.use", str(error)))
+        return None
 
 
 def _roles(x: Experiment, team: Team) -> Iterable[Broken]:

@@ -79,6 +79,14 @@ class Role:
     """The calls to choose among, in a fixed order; None: every call that the tools' schemas allow, if finite."""
     max_age_s: float | None = None
     """An answer read longer ago than this (s) is shown as stale and may be asked for again; None: none ever is."""
+    gives: Mapping[str, Any] | None = None
+    """JSON Schema (Draft 2020-12) of what it passes on to the next role of a pipeline; None: whatever it likes."""
+    takes: Mapping[str, Any] | None = None
+    """JSON Schema of what it can read of what is passed on to it; None: anything."""
+    contract: int = 1
+    """The version of ``gives``; one more whenever its meaning changes."""
+    understands: int = 1
+    """The version that ``takes`` is written for."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
