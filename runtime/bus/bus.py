@@ -1,9 +1,11 @@
 """The event bus of a team, as its users see it."""
 
+import contextlib
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
 
+from redis.exceptions import RedisError
 from sqlalchemy.engine import Connection
 
 from runtime.bus import letters, stats
@@ -197,13 +199,10 @@ class EventBus:
 
     def register(self, group: str, roles: Sequence[str] = ()) -> None:
         """Make a group known, for some roles or all, before anything is published: events are kept for it."""
-        parts = self._parts
-        for role in roles or parts.names.roles:
-            self._known(role)
-            if parts.store:
-                parts.store.write(lambda c, r=role: inbox.register(c, parts.team, r, group))
-            for stream in parts.names.streams(role):
-                ensure_group(parts.client, stream, group)
+        for role in roles or self._parts.names.roles:
+            self._note_group(group, role)
+            for stream in self._parts.names.streams(role):
+                ensure_group(self._parts.client, stream, group)
 
     def unregister(self, group: str, role: str) -> None:
         """A group that will never read again: nothing is kept for it any more."""
@@ -223,7 +222,8 @@ class EventBus:
             reading: ownership and shard.
         """
         reading = reading or Reading()
-        self.register(group, [role])
+        with contextlib.suppress(RedisError, OSError):  # then the reader makes its group, when Redis is back
+            self.register(group, [role])
         seat = Seat(role=role, group=group, owner=reading.owner)
         intake = Intake(self._parts, self._parts.names.shard(role, reading.shard), group, name)
         made = Consumer(self._parts, self._relay, seat, intake, handler)
@@ -259,6 +259,11 @@ class EventBus:
         except ContractBroken as error:
             letters.refuse(self._parts, event, str(error))
             raise
+
+    def _note_group(self, group: str, role: str) -> None:
+        self._known(role)
+        if self._parts.store:
+            self._parts.store.write(lambda c: inbox.register(c, self.team, role, group))
 
     def _known(self, role: str) -> None:
         if role not in self._parts.names.roles:

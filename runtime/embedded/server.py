@@ -1,6 +1,7 @@
 """Keeping a bundled Valkey alive: one supervisor a directory, whoever else asks stands by to follow it."""
 
 import fcntl
+import logging
 import os
 import shutil
 import subprocess
@@ -15,10 +16,13 @@ from runtime.embedded.places import Places
 from runtime.embedded.processes import STOP_S, end, exists, left_behind, ready
 from runtime.errors import ServiceUnavailable
 
+_log = logging.getLogger(__name__)
 READY_S = 30.0
 """How long a start may take (s): 0.1 s as a rule, more when a large append-only file is read."""
 LOOK_S = 0.1
 """Pause between two looks whether the server lives (s)."""
+AGAIN_S = 0.5
+"""Pause after a start that failed (s)."""
 HUNG_S = 10.0
 """How long a server that was left behind may take to answer (s) before it is ended and started anew."""
 CONFIG = """\
@@ -105,12 +109,19 @@ class EmbeddedRedis:
         try:
             while not self._closing.is_set():
                 if not self._alive():
-                    self._take_up()
-                self._closing.wait(LOOK_S)
-        except Exception as error:  # noqa: BLE001 - it is raised where the server was asked for
-            self._failure = error
+                    self._try()
+                self._closing.wait(AGAIN_S if self._failure else LOOK_S)
         finally:
             self._stop()
+
+    def _try(self) -> None:
+        """Have a server; when that fails, say so, and try again later: it may have been killed while it started."""
+        try:
+            self._take_up()
+            self._failure = None
+        except (ServiceUnavailable, OSError) as error:
+            self._failure = error
+            _log.warning("%s", error)
 
     def _locked(self) -> bool:
         try:

@@ -19,6 +19,7 @@ from redis.exceptions import RedisError
 
 from runtime.bus import BusSettings, Delivery, Event, EventBus, Safety
 from runtime.embedded import client_of, serve
+from runtime.errors import ServiceUnavailable
 from runtime.records import StateChanged
 from runtime.store import open_store
 
@@ -64,9 +65,14 @@ class Plan:
         )
 
     def bus(self) -> EventBus:
+        """A bus, as soon as Redis answers: whoever starts a process again tries again, too."""
         store = open_store(f"sqlite:///{self.directory}/store.db", "normal")
-        redis = f"embedded:{self.directory}/redis"
-        return EventBus(redis, store, team="chaos", roles=("sink", "source"), settings=self.settings)
+        redis, pause = f"embedded:{self.directory}/redis", threading.Event()
+        while True:
+            try:
+                return EventBus(redis, store, team="chaos", roles=("sink", "source"), settings=self.settings)
+            except (ServiceUnavailable, RedisError):
+                pause.wait(0.1)
 
 
 @dataclass

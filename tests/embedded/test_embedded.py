@@ -68,6 +68,24 @@ def test_a_killed_server_is_back_with_everything_it_had_answered(tmp_path: Path,
         assert client.xlen("s") == 200
 
 
+def test_a_server_killed_while_it_starts_is_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wait_until: WaitUntil
+) -> None:
+    """However often it dies before it answers."""
+    with serve(tmp_path) as server:
+        whole = server._comes_up
+
+        def killed_twice(within_s: float) -> bool:
+            if server.starts < 4:
+                server._child.kill()
+                server._child.wait()
+            return whole(within_s)
+
+        monkeypatch.setattr(server, "_comes_up", killed_twice)
+        os.kill(server.pid, signal.SIGKILL)
+        wait_until(lambda: server.starts == 4 and answers(server), "the start that is not disturbed")
+
+
 def test_with_its_supervisor_the_server_goes_and_the_next_one_has_the_data(
     tmp_path: Path, keeper: subprocess.Popen[str], wait_until: WaitUntil
 ) -> None:
