@@ -26,7 +26,17 @@ DONE, FAULT, REFUSED, UNAVAILABLE, GATE, AUDIT, COLLAPSED, INTERRUPTED = 0, 1, 2
 ORIGIN = "origin.txt"
 """In the run directory: the folder of the experiment file, where the user's modules may lie."""
 EXPERIMENT = "experiment.yaml"
-EXTRAS = {"transformers": "lm", "peft": "lm", "gguf": "lm", "accelerate": "lm", "mpe2": "games", "rlcard": "games"}
+UNAVAILABLE_FAULTS = ("NoCluster", "ServiceUnavailable", "WeightsMissing")
+"""Faults, by name, that mean: something declared is not there."""
+EXTRAS = {
+    "transformers": "lm",
+    "peft": "lm",
+    "gguf": "lm",
+    "accelerate": "lm",
+    "xgrammar": "lm",
+    "mpe2": "games",
+    "rlcard": "games",
+}
 """Modules that come with an extra of the project."""
 
 
@@ -65,7 +75,7 @@ def _fault(error: Exception) -> int:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
     else:
         print(f"{told(error)}\nthis is a fault of ours: the last lines above say where", file=sys.stderr)
-    return UNAVAILABLE if type(error).__name__ in ("NoCluster", "ServiceUnavailable") else FAULT
+    return UNAVAILABLE if type(error).__name__ in UNAVAILABLE_FAULTS else FAULT
 
 
 def _parser() -> argparse.ArgumentParser:
