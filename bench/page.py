@@ -16,6 +16,9 @@ run on one machine: look at the ratios, not at the seconds. A row that is not he
   pieces* the same with fragments of 25 steps (*wide*: with as many environments as ours); *handwritten* a PPO loop in
   PyTorch without any library (`bench/handwritten.py`). All have the same environment, features, networks, batch,
   minibatch and epochs.
+* **bus**: one writer and one reader process, 16 events written and 64 read at once by all, in turns on fresh
+  servers. *Store off* also writes the complete log and the contract's fields; *everything on* commits each batch to
+  SQLite, synced, on both sides. The hop ends when the handler has the event.
 * **two_step**, **cartpole**, **waterworld**: the target is the figure of RLlib's own tuned example.
 * **tictactoe**: self-play; then the likeliest move, on both sides, against uniformly random play.
 * **supply_chain**, **worlds**: score 0 is random play, 1 the exact optimum of the world, on 10,000 held-out cases.

@@ -16,14 +16,17 @@ from runtime.store.timers import Scheduled
 def accept(connection: Connection, parts: Parts, events: Sequence[Event], at: float) -> list[Row]:
     """Accept events; what is to be sent after the commit."""
     given = outbox.numbers(connection, parts.team, [(e.correlation_id, e.sender, e.to) for e in events], at)
-    rows = [row_of(parts, replace(e, seq=n), at) for e, n in zip(events, given, strict=True)]
+    rows = [
+        Row(parts.names.stream(e.to, e.correlation_id), e.event_id, e.values(n), at)
+        for e, n in zip(events, given, strict=True)
+    ]
     outbox.put(connection, parts.team, rows)
     return rows
 
 
-def row_of(parts: Parts, event: Event, claim: float = 0.0) -> Row:
-    """An event as it goes onto its stream; ``claim``: since when it is the caller's to send (Unix time, s)."""
-    return Row(parts.names.stream(event.to, event.correlation_id), event.event_id, event.values(), claim)
+def row_of(parts: Parts, event: Event) -> Row:
+    """An event as it goes onto its stream, with the number it has; it is anybody's to send."""
+    return Row(parts.names.stream(event.to, event.correlation_id), event.event_id, event.values())
 
 
 def scheduled(timer: Timer, at: float) -> Scheduled:

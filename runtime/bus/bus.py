@@ -1,7 +1,8 @@
 """The event bus of a team, as its users see it."""
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Self
 
@@ -146,29 +147,27 @@ class EventBus:
             ContractBroken: a payload is not what the roles agreed on; that event is a dead letter, none was published.
             NoSuchRole: the team has no role of that name.
         """
-        parts = self._parts
-        at = parts.now()
-        ready = [self._checked(prepared(e, at)) for e in events]
-        self._gate.wait(len(ready))
-        if parts.store is None or self._relay is None:
+        ready = self._ready(events)
+        if self._relay is None:
             if state is not None or owner:
                 raise ValueError(UNSAFE)
-            append(parts, [row_of(parts, e) for e in ready])
-            return ready
-
-        def work(connection: Connection) -> list[Row]:
-            if owner and parts.settings.safety.fencing:
-                owners.check(connection, owner)
-            if state is not None:
-                first, epoch = ready[0], owner.epoch if owner else 0
-                saving = Saving(
-                    team=parts.team, role=first.sender, session=first.correlation_id, state=state, epoch=epoch
-                )
-                snapshots.save(connection, [saving], at)
-            return accept(connection, parts, ready, at)
-
-        self._relay.offer(parts.store.write(work))
+            append(self._parts, [row_of(self._parts, e) for e in ready])
+        else:
+            self._relay.offer(self._parts.held().write(self._accepting(ready, state, owner)))
         return ready
+
+    def publish_soon(
+        self, events: Sequence[Event], *, state: Json = None, owner: Owner | None = None
+    ) -> Future[list[Row]]:
+        """As ``publish_all``, without waiting for the disk: they are accepted when the future is done, which has what
+        ``publish_all`` raises. Several of these in flight are committed together, in their order.
+        """
+        relay = self._relay
+        if relay is None:
+            raise ValueError(UNSAFE)
+        done = self._parts.held().submit(self._accepting(self._ready(events), state, owner))
+        done.add_done_callback(lambda f: None if f.cancelled() or f.exception() else relay.offer(f.result()))
+        return done
 
     def schedule(self, event: Event, *, due: float, every_s: float = 0.0, key: str = "") -> str:
         """Publish an event later, once or again and again, whatever is restarted until then.
@@ -251,6 +250,31 @@ class EventBus:
     def stats(self) -> dict[str, Any]:
         """How the bus is doing, by stream where that differs; see docs/bus.md."""
         return stats.stats(self._parts)
+
+    def _ready(self, events: Sequence[Event]) -> list[Event]:
+        """The events with ids and time, checked, as soon as there is room for them."""
+        at = self._parts.now()
+        ready = [self._checked(prepared(e, at)) for e in events]
+        self._gate.wait(len(ready))
+        return ready
+
+    def _accepting(self, ready: Sequence[Event], state: Json, owner: Owner | None) -> Callable[[Connection], list[Row]]:
+        """The transaction that accepts events: fence, state, numbers, outbox."""
+        parts = self._parts
+
+        def work(connection: Connection) -> list[Row]:
+            at = parts.now()
+            if owner and parts.settings.safety.fencing:
+                owners.check(connection, owner)
+            if state is not None:
+                first, epoch = ready[0], owner.epoch if owner else 0
+                saving = Saving(
+                    team=parts.team, role=first.sender, session=first.correlation_id, state=state, epoch=epoch
+                )
+                snapshots.save(connection, [saving], at)
+            return accept(connection, parts, ready, at)
+
+        return work
 
     def _checked(self, event: Event) -> Event:
         self._known(event.to)

@@ -53,15 +53,15 @@ class Event:
     contract: int = 0
     """The version of the payload contract it was checked against; 0: there was none."""
 
-    def values(self) -> tuple[str, ...]:
-        """The stream entry's values, in the order of ``FIELDS``."""
+    def values(self, seq: int | None = None) -> tuple[str, ...]:
+        """The stream entry's values, in the order of ``FIELDS``; with another number, if one is given."""
         return (
             self.event_id,
             self.correlation_id,
             self.sender,
             self.to,
             dumped(self.payload),
-            str(self.seq),
+            str(self.seq if seq is None else seq),
             str(self.attempt),
             f"{self.timestamp:.6f}",
             self.traceparent,

@@ -32,15 +32,18 @@ def append(parts: Parts, rows: Sequence[Row]) -> list[str]:
     streams: dict[str, list[int]] = {}
     for i, row in enumerate(rows):
         streams.setdefault(row.stream, []).append(i)
+    together = parts.names.shards == 1  # else the log may be on another node than the stream
     pipeline = parts.client.pipeline(transaction=False)
     for stream, places in streams.items():
         values = [v for i in places for v in rows[i].values]
-        parts.scripts.append(keys=[stream], args=[len(FIELDS), *FIELDS, *values], client=pipeline)
-    logged = [v for row in rows for v in (*row.values, row.stream)]
-    parts.scripts.append(keys=[LOG], args=[len(LOGGED), *LOGGED, *logged], client=pipeline)
-    answers = pipeline.execute()
+        keys = [stream, LOG] if together else [stream]
+        parts.scripts.append(keys=keys, args=[len(FIELDS), *FIELDS, *values], client=pipeline)
+    if not together:
+        logged = [v for row in rows for v in (*row.values, row.stream)]
+        parts.scripts.append(keys=[LOG], args=[len(LOGGED), *LOGGED, *logged], client=pipeline)
+    answers = pipeline.execute()[: len(streams)]
     entries = [""] * len(rows)
-    for places, ids in zip(streams.values(), answers[:-1], strict=True):
+    for places, ids in zip(streams.values(), answers, strict=True):
         for i, entry in zip(places, ids, strict=True):
             entries[i] = entry.decode()
     return entries
@@ -78,7 +81,7 @@ class Relay:
         """Send now and have it noted; False when Redis does not take them, and anybody may send them later."""
         sent = self._sent(rows)
         if sent:
-            self._parts.held().write(lambda c: outbox.mark_sent(c, sent))
+            self._parts.held().submit(lambda c: outbox.mark_sent(c, sent), durable=False).result()
         return bool(sent)
 
     def _sent(self, rows: Sequence[Row]) -> list[Row]:
@@ -87,7 +90,7 @@ class Relay:
             entries = append(self._parts, rows)
         except (RedisError, OSError) as error:
             _log.warning("%d events of team %s wait for Redis: %s", len(rows), self._parts.team, error)
-            self._parts.held().submit(lambda c: outbox.release(c, rows))
+            self._parts.held().submit(lambda c: outbox.release(c, rows), durable=False)
             return []
         return [replace(row, entry=entry) for row, entry in zip(rows, entries, strict=True)]
 
@@ -106,4 +109,4 @@ class Relay:
                 return
 
     def _mark(self, sent: Sequence[Row]) -> None:
-        self._parts.held().submit(lambda c: outbox.mark_sent(c, sent))
+        self._parts.held().submit(lambda c: outbox.mark_sent(c, sent), durable=False)

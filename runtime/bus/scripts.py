@@ -14,10 +14,16 @@ for at = width + 2, #ARGV, width do
     end
   end
   ids[#ids + 1] = redis.call('XADD', KEYS[1], '*', unpack(entry))
+  if KEYS[2] then
+    entry[#entry + 1] = 'stream'
+    entry[#entry + 1] = KEYS[1]
+    redis.call('XADD', KEYS[2], '*', unpack(entry))
+  end
 end
 return ids
 """
-"""Add entries to a stream. ARGV: how many fields, their names, then each entry's values; empty values are left out."""
+"""Add entries to a stream, and to the complete log with the stream's name. KEYS: the stream, the log (if it is to be
+written here). ARGV: how many fields, their names, then each entry's values; empty values are left out."""
 
 RENEW = """
 local kept = 0

@@ -54,7 +54,7 @@ def _forget(parts: Parts, stream: str, groups: Sequence[str]) -> bool:
     store = parts.held()
     ids = store.read(lambda c: outbox.confirmed(c, stream, groups, FORGET))
     if ids:
-        store.write(lambda c: outbox.forget(c, ids))
+        store.submit(lambda c: outbox.forget(c, ids), durable=False).result()
     return len(ids) == FORGET
 
 

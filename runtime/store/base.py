@@ -43,10 +43,11 @@ class Store(ABC):
         return self.engine.url.render_as_string(hide_password=True)
 
     @abstractmethod
-    def submit(self, work: Callable[[Connection], T]) -> Future[T]:
+    def submit(self, work: Callable[[Connection], T], *, durable: bool = True) -> Future[T]:
         """Have the work done in one transaction, soon; the future is done once it is durable.
 
         The work must do nothing but use the connection: it may be run again when the database asks for that.
+        ``durable=False`` is for notes that may be lost in a power cut: nobody waits for the disk on their account.
         """
 
     @abstractmethod

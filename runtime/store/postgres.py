@@ -51,7 +51,7 @@ class PostgresStore(Store):
             remedy = "start PostgreSQL, or correct the address, user and password in `store:`"
             raise ServiceUnavailable(self.url, " ".join(str(error.orig).split()), remedy) from None
 
-    def submit(self, work: Callable[[Connection], T]) -> Future[T]:
+    def submit(self, work: Callable[[Connection], T], *, durable: bool = True) -> Future[T]:
         """Do the work in a thread of the pool."""
         return self._pool.submit(self.write, work)
 

@@ -35,6 +35,7 @@ CHECKPOINT_S = 1.0
 class _Job:
     work: Callable[[Connection], Any]
     done: Future[Any]
+    durable: bool = True
     result: Any = None
     failure: Exception | None = None
 
@@ -69,13 +70,13 @@ class SqliteStore(Store):
             self.close()
             raise
 
-    def submit(self, work: Callable[[Connection], T]) -> Future[T]:
+    def submit(self, work: Callable[[Connection], T], *, durable: bool = True) -> Future[T]:
         """Hand the work to the writer thread."""
         done: Future[T] = Future()
         with self._wake:
             if self._closing:
                 raise RuntimeError("the store is closed")
-            self._jobs.append(_Job(work, done))
+            self._jobs.append(_Job(work, done, durable))
             self._wake.notify()
         return done
 
@@ -143,7 +144,7 @@ class SqliteStore(Store):
 
         In WAL mode a commit is an append to the WAL: once that file is on the disk, so is every commit in it.
         """
-        if not self._durable:
+        if not self._durable or not any(job.durable for job in jobs):
             return
         try:
             file = os.open(self._wal, os.O_RDONLY | os.O_CLOEXEC)
@@ -177,8 +178,11 @@ def _commit(connection: Connection, jobs: list[_Job]) -> None:
     """Do all the work in one transaction, each in a part of its own that can fail alone."""
     try:
         connection.exec_driver_sql("BEGIN IMMEDIATE")
-        for job in jobs:
-            _do(connection, job)
+        if len(jobs) == 1:
+            jobs[0].result = jobs[0].work(connection)
+        else:
+            for job in jobs:
+                _do(connection, job)
         connection.exec_driver_sql("COMMIT")
     except Exception as error:  # noqa: BLE001 - whatever it is, those who wait must hear of it
         if connection.connection.dbapi_connection.in_transaction:  # pyright: ignore

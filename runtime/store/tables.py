@@ -114,7 +114,6 @@ Index(
     sqlite_where=OUTBOX.c.entry == "",
     postgresql_where=OUTBOX.c.entry == "",
 )
-Index("outbox_stream", OUTBOX.c.stream, OUTBOX.c.id)
 Index("inbox_age", INBOX.c.at)
 Index("history_session", HISTORY.c.team, HISTORY.c.session, HISTORY.c.id)
 Index("scheduled_due", SCHEDULED.c.team, SCHEDULED.c.due)
