@@ -1,7 +1,6 @@
 """From an experiment to its parts: the only place that wires them."""
 
 import fnmatch
-import importlib
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,14 +8,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
-from assembly.experiment import Experiment, Learning, Scripted, TeamRef
-from assembly.fit import fitting
-from envs.pettingzoo_env import make
+from assembly.experiment import Experiment, Learning, Scripted
+from assembly.named import attribute, load_team, reward_term
 from envs.scenarios import Generated, Listed, Source, read_scenarios
-from envs.team_env import team_env
 from rewards.mix import Mix, Weighted
 from rewards.standardize import RewardStandardizer
-from rewards.terms import TERMS
 from runtime.errors import TeamError
 from runtime.types import AgentId, Baseline, RewardTerm, ScriptedPolicy, Team
 
@@ -89,7 +85,11 @@ class Build:
         if self.team is None:
             name = self.experiment.team.pettingzoo
             assert name is not None
+            from envs.pettingzoo_env import make
+
             return make(name, self.experiment.team.args)
+        from envs.team_env import team_env
+
         return team_env(self.team, self.source(split), self.judge, self.experiment.seed)
 
     @cached_property
@@ -183,36 +183,6 @@ class KeyedStandardizer(RewardStandardizer):
     def transform(self, key: str, rewards: Any) -> Any:
         """Standardize an agent's rewards."""
         return super().transform(self.key_of.get(key, key), rewards)
-
-
-def attribute(reference: str) -> Any:
-    """What ``package.module:attribute`` names."""
-    module, _, name = reference.partition(":")
-    return getattr(importlib.import_module(module), name)
-
-
-def load_team(ref: TeamRef) -> Team:
-    """The team a file names: a Team value, or what its function returns for the arguments. Raises TeamError."""
-    assert ref.use is not None
-    found = attribute(ref.use)
-    team = found if isinstance(found, Team) else found(**ref.args)
-    if not isinstance(team, Team):
-        raise TeamError(f"{ref.use} gives {type(team).__name__}, not a Team")
-    return fitting(team)
-
-
-def reward_term(use: str, args: Mapping[str, Any], own: Mapping[str, RewardTerm]) -> RewardTerm:
-    """A term by name (the team's own, then the library's) or by ``module:attribute``. Raises TeamError."""
-    known = {**TERMS, **own}
-    found: Any = attribute(use) if ":" in use else known.get(use)
-    if found is None:
-        raise TeamError(f"there is no reward term {use!r}: {', '.join(sorted(known))}")
-    term = found if isinstance(found, RewardTerm) else found(**args)
-    if not isinstance(term, RewardTerm):
-        raise TeamError(
-            f"reward term {use}: {type(term).__name__} is not a RewardTerm; make one with runtime.terms.term"
-        )
-    return term
 
 
 def _seats(roles: tuple[str, ...] | None, policy: str, agent: AgentId, wanted: str) -> bool:

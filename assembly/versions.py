@@ -5,12 +5,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from assembly.build import attribute, load_team, reward_term
-from assembly.experiment import TeamRef
+from assembly.named import attribute, load_team, reward_term
+from assembly.sections import TeamRef
 from assembly.sources import source_hash
 from policies.export import BadExport, encoder_policy, kind_of, read
 from policies.playing import Playable, RulePolicy, Turn
@@ -111,5 +111,4 @@ def _learned(name: str, files: Mapping[str, bytes], directory: Path) -> Playable
 def _rule(team: Team, agent: AgentId, use: str) -> RulePolicy:
     baseline = team.baselines.get(use)
     found: Any = baseline.policies if baseline and baseline.policies else attribute(use)
-    rule: ScriptedPolicy = found[agent] if isinstance(found, Mapping) else found
-    return RulePolicy(rule)
+    return RulePolicy(cast("Mapping[AgentId, ScriptedPolicy]", found)[agent] if isinstance(found, Mapping) else found)

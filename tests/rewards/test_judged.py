@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from assembly.build import reward_term
+from assembly.named import reward_term
 from envs.session import Session
 from rewards.deadline import MOST_HANGING, called
 from rewards.judged import judged
