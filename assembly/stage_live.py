@@ -10,18 +10,16 @@ from time import monotonic
 from typing import Any, Self, cast
 
 from assembly.fit import agreements
-from assembly.live import CLIENT, OF_A_SESSION, USUAL, LiveRole, Manner, opening, recorded_case
+from assembly.giving_up import given_up
+from assembly.live import CLIENT, USUAL, LiveRole, Manner, opening
 from assembly.versions import Version, load_version
-from envs.restore import restored
 from runtime.actor.spec import AgentSpec, BusSpec, reference
 from runtime.bus import BusSettings, Delivery, Event, EventBus
 from runtime.embedded import SCHEME, serve
 from runtime.errors import RepertoryError
-from runtime.records import AnyRecord, EpisodeEnded, Record, Rewarded
-from runtime.seams import now
+from runtime.records import AnyRecord, Record, Rewarded
 from runtime.store import history, open_store
 from runtime.store.base import Store
-from runtime.toolbox.undoing import compensate
 from runtime.types import AgentId, Scenario
 
 ROLE_GROUP = "role"
@@ -210,25 +208,18 @@ class Stage:
 
         Called again after a crash, it goes on where it was. Whether everything could be undone.
         """
-        store, team = cast("Store", self.bus.store), self.version.team
-
-        def note(record: Record) -> None:
-            store.write(lambda c: history.add(c, team.name, [(record, "")]))
-
-        records = self.records(session)
-        own = [r for r in records if isinstance(r, OF_A_SESSION)]
-        complete = True
-        if own and not isinstance(own[-1], EpisodeEnded):
-            world = restored(team, recorded_case(own), own).world
-            complete = compensate(records, team.tools, world, note)
-            outcome = {"given_up": reason, "undone": complete}
-            note(EpisodeEnded(correlation_id=session, at=now(), outcome=outcome, success=False, truncated=True))
+        complete = given_up(cast("Store", self.bus.store), self.version.team, session, reason)
         self._waiting.end(session, success=False, outcome={"given_up": reason, "undone": complete})
         return complete
 
     def records(self, session: str) -> list[AnyRecord]:
         """Everything on record of a session."""
         return committed(self.bus)(session)
+
+    @property
+    def dead(self) -> int:
+        """How many events were given up."""
+        return len(self.bus.dead_letters())
 
 
 def paid(records: Iterable[Record]) -> float | None:

@@ -7,7 +7,7 @@ import argparse
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING
 from runtime.errors import RepertoryError, ServiceUnavailable
 
 if TYPE_CHECKING:
-    from assembly.stage_live import Stage
+    from assembly.stage_live import Place, Stage
+    from assembly.stage_temporal import TemporalStage
     from assembly.versions import Version
+    from runtime.actor.spec import AgentSpec
     from runtime.types import Scenario
 
 DONE, FAULT, REFUSED, UNAVAILABLE, INTERRUPTED = 0, 1, 2, 3, 130
@@ -58,7 +60,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--dir", type=Path, metavar="DIR", help="where the bus and the store live (live/TEAM/TIMESTAMP)"
     )
-    parser.add_argument("--redis", default="embedded", help="embedded, or redis://… or rediss://…")
+    parser.add_argument("--redis", help="embedded (the default), or redis://… or rediss://…")
+    parser.add_argument(
+        "--coordinator",
+        choices=("embedded", "temporal"),
+        default="embedded",
+        help="who says which role is next: the event bus, or a Temporal server",
+    )
+    parser.add_argument("--temporal", metavar="HOST:PORT", help="the Temporal server (127.0.0.1:7233)")
     parser.add_argument("--store", metavar="URL", help="sqlite:///… or postgresql://… (a file in --dir)")
     parser.add_argument("--window", type=int, default=256, metavar="N", help="sessions that are open at once")
     parser.add_argument("--sample", action="store_true", help="draw decisions, in place of taking the likeliest")
@@ -75,6 +84,9 @@ def _parser() -> argparse.ArgumentParser:
 def _command(asked: argparse.Namespace) -> int:
     from assembly.versions import load_version
 
+    if idle := _idle(asked):
+        print(idle, file=sys.stderr)
+        return REFUSED
     version = load_version(asked.version)
     names = [r.name for r in version.team.roles]
     if asked.team != version.team.name:
@@ -89,6 +101,14 @@ def _command(asked: argparse.Namespace) -> int:
         print(f"--scenarios {asked.scenarios}: {error}", file=sys.stderr)
         return REFUSED
     return _live(asked, version, scenarios)
+
+
+def _idle(asked: argparse.Namespace) -> str:
+    """What was asked for and would do nothing; empty: nothing."""
+    if asked.coordinator == "embedded":
+        return "--temporal names a server for --coordinator temporal, which was not asked for" if asked.temporal else ""
+    unused = [f"--{name}" for name in ("redis", "debug") if getattr(asked, name)]
+    return f"{', '.join(unused)}: not with --coordinator temporal, which has no bus and no foreground" if unused else ""
 
 
 def _scenarios(asked: str, version: "Version") -> "Iterator[Scenario]":
@@ -107,26 +127,64 @@ def _scenarios(asked: str, version: "Version") -> "Iterator[Scenario]":
 
 def _live(asked: argparse.Namespace, version: "Version", scenarios: "list[Scenario]") -> int:
     from assembly.live import Manner
-    from assembly.stage_live import Place, Stage, agent_specs
-    from runtime.actor import hosting
-    from runtime.debug import stop_before
+    from assembly.stage_live import Place, agent_specs
 
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-    place = Place.under(asked.dir or Path("live") / asked.team / stamp, asked.redis, asked.store)
+    place = Place.under(asked.dir or Path("live") / asked.team / stamp, asked.redis or "embedded", asked.store)
     manner = Manner(greedy=not asked.sample, seed=asked.seed)
     specs = agent_specs(place, asked.version, version, manner)
+    if asked.coordinator == "temporal":
+        return _by_temporal(asked, place, version, specs, scenarios)
     if asked.debug:
+        from runtime.debug import stop_before
+
         watched = agent_specs(place, asked.version, version, replace(manner, before=stop_before(asked.debug)))
         specs[asked.debug] = watched[asked.debug]
+    return _by_bus(asked, place, version, specs, scenarios)
+
+
+def _by_bus(
+    asked: argparse.Namespace,
+    place: "Place",
+    version: "Version",
+    specs: "Mapping[str, AgentSpec]",
+    scenarios: "list[Scenario]",
+) -> int:
+    from assembly.stage_live import Stage
+    from runtime.actor import hosting
+
     with Stage(place, version) as stage:
         print(f"bus: {place.redis}\nstore: {place.store}")
         with hosting(list(specs.values()), foreground=asked.debug) as pids:
-            for role, pid in pids.items():
-                print(f"Agent-{role}: pid {pid}")
+            _show(pids)
             return _played(stage, scenarios, asked)
 
 
-def _played(stage: "Stage", scenarios: "list[Scenario]", asked: argparse.Namespace) -> int:
+def _by_temporal(
+    asked: argparse.Namespace,
+    place: "Place",
+    version: "Version",
+    specs: "Mapping[str, AgentSpec]",
+    scenarios: "list[Scenario]",
+) -> int:
+    from assembly.stage_temporal import TemporalStage, told_specs
+    from runtime.coordinator.seats import seated
+    from runtime.coordinator.temporal import ADDRESS, reachable
+
+    address = asked.temporal or ADDRESS
+    reachable(address)
+    with seated(told_specs(specs, version)) as seats, TemporalStage(place.store, version, seats.tell, address) as stage:
+        print(f"temporal: {address}\nstore: {place.store}")
+        _show(seats.pids)
+        return _played(stage, scenarios, asked)
+
+
+def _show(pids: "Mapping[str, int]") -> None:
+    for role, pid in pids.items():
+        print(f"Agent-{role}: pid {pid}")
+
+
+def _played(stage: "Stage | TemporalStage", scenarios: "list[Scenario]", asked: argparse.Namespace) -> int:
     from time import monotonic
 
     from assembly.stage_live import paid
@@ -146,7 +204,7 @@ def _played(stage: "Stage", scenarios: "list[Scenario]", asked: argparse.Namespa
     mean = f"{sum(returns) / len(returns):.2f}" if returns else "none"
     print(
         f"{len(scenarios)} sessions in {seconds:.1f} s, {succeeded} successes, mean pay {mean}"
-        f"{f', {missing} with a missing reward' if missing else ''}, dead letters {len(stage.bus.dead_letters())}"
+        f"{f', {missing} with a missing reward' if missing else ''}, dead letters {stage.dead}"
     )
     return DONE
 

@@ -22,7 +22,7 @@ def hosting(specs: Sequence[AgentSpec], *, foreground: str | None = None) -> Gen
     with ExitStack() as closing:
         away = [s for s in specs if s.role != foreground]
         if away:
-            closing.enter_context(_ray())
+            closing.enter_context(local_ray())
         pids: dict[str, int] = {}
         for spec in away:
             actor = AgentActor.start(spec)
@@ -38,7 +38,7 @@ def hosting(specs: Sequence[AgentSpec], *, foreground: str | None = None) -> Gen
 
 
 @contextmanager
-def _ray() -> Generator[None]:
+def local_ray() -> Generator[None]:
     """A Ray of this program's own, unless there is one already."""
     import ray as untyped
 
