@@ -181,6 +181,7 @@ def _write(made: EventBus, events: int, told: Connection) -> None:
 
 
 def _read(made: EventBus, events: int, told: Connection) -> None:
+    made.start(keep=False)
     consumer = made.consumer("role", "sink", "sink-0", lambda delivery: None)
     consumer.step(0.0)
     told.send("ready")
@@ -223,6 +224,7 @@ def reader_hops(redis: str, store: str, events: int, told: Connection) -> None:
     def handle(delivery: Delivery) -> None:
         took_ms.append((time.time() - delivery.event.timestamp) * 1e3)
 
+    made.start(keep=False)
     consumer = made.consumer("role", "sink", "sink-0", handle)
     consumer.step(0.0)
     told.send("ready")
