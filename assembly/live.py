@@ -107,11 +107,10 @@ class LiveRole:
         if self.role not in session.to_act:
             whose = ", ".join(session.to_act) or "nobody, the session is over"
             raise NotUnderstood(f"{self.role} has no turn in session {event.correlation_id}; to act: {whose}")
-        known = 0 if isinstance(event.payload, dict) and "open" in event.payload else len(session.records)
+        known = 0 if "open" in _fields(event.payload) else len(session.records)
         chosen = self._act(session, event.payload)
-        before = state["events"] if isinstance(state, dict) else 0
         return Outcome(
-            state={"events": before + 1},
+            state={"events": _fields(state).get("events", 0) + 1},
             sends=(self._following(session, chosen),),
             records=tuple(session.records[known:]),
         )
@@ -122,7 +121,7 @@ class LiveRole:
             raise NotUnderstood(f"{self.role} has no turn in session {name}: the session is over")
         if records:
             return restored(self.version.team, recorded_case(records), records, clock=self._clock)
-        case = cast("dict[str, Any]", payload).get("open") if isinstance(payload, dict) else None
+        case = _fields(payload).get("open")
         if not isinstance(case, dict):
             raise NotUnderstood(f"session {name} has not been opened, and this event does not open it")
         return self._opened(name, cast("dict[str, Any]", case))
@@ -162,18 +161,14 @@ class LiveRole:
         """Everybody decides on what was seen before the round; the last one carries the round out."""
         self._look(session)
         (choice,) = self._policy.decide([turn_of(session, self.role)], self._manner.greedy)
-        before: dict[str, Json] = payload.get("chosen", {}) if isinstance(payload, dict) else {}
-        chosen = {**before, self.role: _written(choice.action, choice.logp, choice.probabilities)}
+        chosen: dict[str, Json] = {
+            **_fields(payload).get("chosen", {}),
+            self.role: _written(choice.action, choice.logp, choice.probabilities),
+        }
         if set(chosen) < set(session.to_act):
             return chosen
         since = len(session.records)
-        session.act_all(
-            {a: _read(c) for a, c in chosen.items()},
-            {
-                a: Sampled(c["logp"], tuple(c["probabilities"]) if c["probabilities"] else None)
-                for a, c in chosen.items()
-            },
-        )
+        session.act_all({a: _read(c) for a, c in chosen.items()}, {a: _sampled(c) for a, c in chosen.items()})
         self._pay(session, since)
         return {}
 
@@ -195,6 +190,11 @@ class LiveRole:
         return Send(to=following, payload={HANDED: sent.payload if sent and sent.to == following else None})
 
 
+def _fields(payload: Json) -> Mapping[str, Any]:
+    """What a payload or state says by name; nothing where it is no object."""
+    return cast("Mapping[str, Any]", payload) if isinstance(payload, dict) else {}
+
+
 def recorded_case(records: Sequence[Record]) -> Scenario:
     """The scenario that a session's records begin with. Raises NotUnderstood if they do not."""
     opened = records[0]
@@ -211,7 +211,7 @@ def _written(action: Any, logp: float | None, probabilities: tuple[float, ...] |
 
 def _read(chosen: Mapping[str, Any]) -> int | ToolCall:
     said = chosen["action"]
-    return ToolCall(**said) if isinstance(said, dict) else said
+    return ToolCall(**cast("dict[str, Any]", said)) if isinstance(said, dict) else int(said)
 
 
 def _sampled(chosen: Mapping[str, Any]) -> Sampled:

@@ -12,8 +12,8 @@ HEAD = """# Metrics
 
 Written by `python -m telemetry.metrics.reference` from the table that declares every instrument; change that, not this.
 
-A run serves its metrics on `127.0.0.1`, port `telemetry.port` (9464, or the next free one: the first line it prints says which).
-Every process writes itself into the run directory's `targets/`, where Prometheus finds it:
+A run serves its metrics on `127.0.0.1`, port `telemetry.port` (9464, or the next free one; it prints which). Every
+process writes itself into the run directory's `targets/`, where Prometheus finds it:
 
 ```yaml
 scrape_configs:
@@ -21,9 +21,9 @@ scrape_configs:
     file_sd_configs: [{files: [runs/*/*/targets/*.json]}]
 ```
 
-With `telemetry.otlp: http://HOST:4318`, an OpenTelemetry collector gets the same figures. Labels have few values: ids of
-episodes and sessions stand in records, never here. The alert rules in a run directory's `alerts.yaml` hold the ranges of
-rewards that were measured before training (gate L3).
+With `telemetry.otlp: http://HOST:4318`, an OpenTelemetry collector gets the same figures. Labels have few values: ids
+of episodes and sessions stand in records, never here. The alert rules in a run directory's `alerts.yaml` hold the
+ranges of rewards that were measured before training (gate L3).
 """
 
 GROUPS: tuple[tuple[str, tuple[Instrument, ...]], ...] = (

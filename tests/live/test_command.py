@@ -1,5 +1,6 @@
 """The command, as an operator runs it: real actors, killed while they work, and the same result."""
 
+import json
 import os
 import re
 import signal
@@ -36,9 +37,9 @@ def decisions(place: Path) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for session, kind, body in rows:
         if kind == "episode_opened":
-            scenario[session] = re.search(r'"scenario":"([^"]+)"', body)[1]
+            scenario[session] = json.loads(body)["scenario"]
         elif kind == "decided":
-            found.setdefault(scenario[session], []).append(re.search(r'"call":(\{.*?\}\})|"call":(\{.*?\})', body)[0])
+            found.setdefault(scenario[session], []).append(json.dumps(json.loads(body)["call"]))
     return found
 
 

@@ -18,6 +18,7 @@ from policies.playing import Playable
 from runtime.actor.attendant import Attendant
 from runtime.bus import Event
 from runtime.records import Decided, EpisodeEnded, EpisodeOpened
+from runtime.types import Scenario
 from tests.conftest import WaitUntil
 from tests.live.versions import fresh_version
 from trainers.play import play
@@ -46,6 +47,11 @@ def hosts(stage: Stage, version: tuple[Path, Build, Any], tmp_path: Path) -> Ite
     yield made
     for host in made:
         host.stop()
+
+
+def drawn(stage: Stage, index: int) -> Scenario:
+    assert stage.version.team.generate is not None
+    return stage.version.team.generate("eval", 2, index)
 
 
 def decisions(records: Any) -> list[tuple[str, int, str]]:
@@ -113,7 +119,7 @@ def test_a_new_host_goes_on(
 def test_what_nobody_understands_is_a_dead_letter(stage: Stage, hosts: list[Attendant], wait_until: WaitUntil) -> None:
     """An event by hand without a session, and a turn that is not due, end there, with the reason."""
     stage.bus.publish(Event(to="resolver", payload="test"))
-    case = stage.version.team.generate("eval", 2, 0)
+    case = drawn(stage, 0)
     session = stage.open(case)
     list(stage.run([]))
     stage.bus.publish(Event(to="triage", payload={"handed": None}, correlation_id=session))
@@ -126,14 +132,14 @@ def test_what_nobody_understands_is_a_dead_letter(stage: Stage, hosts: list[Atte
 
 def test_silence_is_said(stage: Stage) -> None:
     """With nobody to host the roles, the wait ends and says so."""
-    case = stage.version.team.generate("eval", 2, 0)
+    case = drawn(stage, 0)
     with pytest.raises(Unfinished, match="1 sessions did not end"):
         list(stage.run([case], silence_s=0.2))
 
 
 def test_the_case_is_on_record(stage: Stage, hosts: list[Attendant]) -> None:
     """A session's records hold its scenario, so that it can be replayed and trained on."""
-    case = stage.version.team.generate("eval", 2, 7)
+    case = drawn(stage, 7)
     (ended,) = stage.run([case])
     first = stage.records(ended.session)[0]
     assert isinstance(first, EpisodeOpened)
