@@ -5,8 +5,10 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import create_engine, text
@@ -17,34 +19,28 @@ PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def postgres() -> Iterator[str]:
     """The URL of a cluster that lives as long as the tests, on a free port of 127.0.0.1."""
     if not PROGRAMS:
         pytest.skip("no PostgreSQL server here: apt install postgresql")
-    directory = tmp_path_factory.mktemp("postgres")
-    user = "postgres" if os.getuid() == 0 else None  # the server refuses to run as root
-    if user:
-        for path in (directory, *directory.parents[:3]):
-            path.chmod(0o755)
-        shutil.chown(directory, user)
+    # Not below pytest's own directories: only their owner may enter those, and root's server runs as another user.
+    directory = Path(tempfile.mkdtemp(prefix="pg-"))
+    other: dict[str, Any] = {"user": "postgres", "group": "postgres", "extra_groups": ()} if os.getuid() == 0 else {}
+    if other:  # the server refuses to run as root
+        shutil.chown(directory, "postgres", "postgres")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    data = directory / "data"
-    subprocess.run(
-        [PROGRAMS[0] / "initdb", "-D", data, "-U", "tests", "-A", "trust", "--no-sync"],
-        user=user, check=True, capture_output=True, cwd=directory,
-    )  # fmt: skip
-    with (directory / "log").open("wb") as log:
-        server = subprocess.Popen(
-            [PROGRAMS[0] / "postgres", "-D", data, "-p", str(port), "-k", directory, "-h", "127.0.0.1"],
-            user=user, stderr=log, cwd=directory,
-        )  # fmt: skip
+    made = [PROGRAMS[0] / "initdb", "-D", directory / "data", "-U", "tests", "-A", "trust", "--no-sync"]
+    subprocess.run(made, check=True, stdout=subprocess.DEVNULL, cwd=directory, **other)
+    run = [PROGRAMS[0] / "postgres", "-D", directory / "data", "-p", str(port), "-k", directory, "-h", "127.0.0.1"]
+    server = subprocess.Popen(run, stderr=subprocess.DEVNULL, cwd=directory, **other)
     try:
         yield f"postgresql://tests@127.0.0.1:{port}/postgres"
     finally:
         server.send_signal(signal.SIGINT)
         server.wait(20)
+        shutil.rmtree(directory)
 
 
 @pytest.fixture
