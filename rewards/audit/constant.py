@@ -7,7 +7,7 @@ moves it, while nothing moves a constant.
 from collections.abc import Iterator, Sequence
 
 from rewards.audit.correlations import all_same
-from rewards.audit.figures import Payer, Run, all_runs, finite_runs, payers
+from rewards.audit.figures import Payer, Run, finite_runs, many_runs, payers, varied_success
 from rewards.audit.findings import Evidence, Finding, Where, error, note
 from rewards.audit.judging import Pay
 from rewards.audit.material import Material
@@ -16,13 +16,11 @@ from rewards.audit.tampering import moved_by, parts_read
 
 FEWEST = 10
 """Runs from which something can be said."""
-BOTH = 3
-"""Runs that must succeed, and fail, before success counts as varied."""
 
 
 def constant(material: Material) -> Iterator[Finding]:
     """Each outcome and shaping term over everybody's play."""
-    found = all_runs(material)
+    found = many_runs(material)
     for payer in payers(material, ("outcome", "shaping")):
         usable = [r for r in finite_runs(found, payer.name) if r.pays.get(payer.name)]
         if len(usable) >= FEWEST and fixed(payer, usable):
@@ -40,11 +38,6 @@ def fixed(payer: Payer, usable: Sequence[Run]) -> bool:
         by_agent.setdefault((pay.agent, last), []).append(_number(pay))
         by_step.setdefault(pay.step, []).append(_number(pay))
     return any(all(map(all_same, groups.values())) for groups in (by_agent, by_step))
-
-
-def varied_success(usable: Sequence[Run]) -> bool:
-    """Whether some runs succeeded and some failed."""
-    return min(sum(r.success is True for r in usable), sum(r.success is False for r in usable)) >= BOTH
 
 
 def _number(pay: Pay) -> float:

@@ -1,6 +1,7 @@
 """Whether values are the same, and whether they go together."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,14 @@ def same(one: float, other: float) -> bool:
 def all_same(values: Sequence[float]) -> bool:
     """Whether all values are one."""
     return all(same(values[0], v) for v in values) if values else True
+
+
+def rank_biserial(ones: Sequence[float], others: Sequence[float]) -> tuple[float, float]:
+    """How far the first group lies above the second, -1 to 1, however large each is; and the p-value (Mann-Whitney)."""
+    from scipy.stats import mannwhitneyu
+
+    found: Any = mannwhitneyu(ones, others)
+    return 2.0 * float(found.statistic) / (len(ones) * len(others)) - 1.0, float(found.pvalue)
 
 
 def rank_correlation(one: Sequence[float], other: Sequence[float]) -> float:

@@ -2,20 +2,22 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import combinations, pairwise
+from itertools import combinations
 from random import Random
 
 import numpy as np
 
 from rewards.audit.correlations import SAME, all_same, correlation, same
-from rewards.audit.figures import Payer, Run, all_runs, finite_runs, payers
+from rewards.audit.figures import Payer, Run, all_runs, finite_runs, hints, payers
 from rewards.audit.findings import Evidence, Finding, Where, error, warning
 from rewards.audit.material import Material
 
-DECIDES = 0.9
+DECIDES = 0.85
 """Share of the conflicts between hint and outcome that the hint may win."""
 CONFLICTS = 30
 """Pairs of episodes in which hint and outcome disagree, from which a share can be told."""
+PAIRS = 30
+"""Pairs of one case, at most."""
 RARE = 0.02
 """Share of pairs: conflicts that are rarer decide no ranking."""
 EQUAL = 0.9999
@@ -38,9 +40,10 @@ def dominated(material: Material) -> Iterator[Finding]:
 
 
 def _decided_by_hints(material: Material, found: Sequence[Run]) -> Iterator[Finding]:
-    outcomes = [p.name for p in payers(material, ("outcome",))]
+    suspects = hints(material, found)
+    outcomes = [p.name for p in payers(material, ("outcome",)) if p not in suspects]
     pairs = _pairs(found)
-    for payer in payers(material, ("shaping",)):
+    for payer in suspects:
         conflicts = [(a, b) for a, b in pairs if _disagree(payer, outcomes, a, b)]
         if len(conflicts) < max(CONFLICTS, RARE * len(pairs)):
             continue
@@ -50,14 +53,15 @@ def _decided_by_hints(material: Material, found: Sequence[Run]) -> Iterator[Find
 
 
 def _pairs(found: Sequence[Run]) -> list[tuple[Run, Run]]:
-    """Pairs of runs of the same case by different players, each run in one or two of them."""
+    """Pairs of runs of the same case by different players, some of each case."""
     cases: dict[str, list[Run]] = {}
     for run in found:
         cases.setdefault(run.case, []).append(run)
-    chance = Random(0)
+    chance, pairs = Random(0), list[tuple[Run, Run]]()
     for runs in cases.values():
-        chance.shuffle(runs)
-    return [p for runs in cases.values() for p in pairwise(runs)]
+        both = list(combinations(runs, 2))
+        pairs += chance.sample(both, min(len(both), PAIRS))
+    return pairs
 
 
 def _better(outcomes: Sequence[str], one: Run, other: Run) -> float:

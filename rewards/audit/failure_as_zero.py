@@ -4,11 +4,12 @@ Three looks: is anything missing in ordinary play; does a term still pay when wh
 hands; is an answer that says nothing paid like a right one, while a wrong one is not.
 """
 
+import math
 from collections.abc import Iterable, Iterator
 
 from rewards.audit.blank import blank_paid
 from rewards.audit.figures import Payer, Run, all_runs, measured_players, payers
-from rewards.audit.findings import Evidence, Finding, Where, error, warning
+from rewards.audit.findings import Evidence, Finding, Where, error, note
 from rewards.audit.judging import Pay, in_hindsight
 from rewards.audit.material import Material
 from rewards.audit.playing import Episode
@@ -49,23 +50,29 @@ def _missing(material: Material, payer: Payer, found: list[Run]) -> Finding | No
         own = [r for r in found if r.player == player]
         gaps = [(r, p) for r in own for p in r.pays.get(payer.name, ()) if p.value is None]
         share = len({id(r) for r, _ in gaps}) / len(own)
-        share *= 1.0 if player in measured_players(material) else LIMIT
+        if player not in measured_players(material) or share * len(own) <= _by_chance(len(own)):
+            share = min(share, LIMIT)
         if gaps and (worst is None or share > worst[0]):
             worst = (share, *gaps[0])
     return _told_missing(payer, *worst) if worst else None
 
 
+def _by_chance(episodes: int) -> float:
+    """Episodes that may be missing where one in a hundred is."""
+    return LIMIT * episodes + 3 * math.sqrt(LIMIT * episodes) + 1
+
+
 def _told_missing(payer: Payer, share: float, run: Run, pay: Pay) -> Finding:
-    say = error if share > LIMIT else warning
     line = ""
     if payer.weighted is not None and isinstance(run.played, Episode):
         line = next((p.line for p in in_hindsight(payer.weighted, run.played, pay.step) if p.line), "")
-    return say(
-        f"is missing in play by {run.player}"
-        + (f", in {share:.0%} of the episodes" if share > LIMIT else "")
-        + f": {pay.missing}"
-        + (f" ({line})" if line else ""),
+    message = f"is missing in play by {run.player}: {pay.missing}" + (f" ({line})" if line else "")
+    where = Where(term=payer.name, agent=pay.agent, step=pay.step, episode=run.case, player=run.player)
+    if share <= LIMIT:
+        return note(f"now and then it {message}", where, Evidence(used=line or pay.missing))
+    return error(
+        f"{message}; so are {share:.0%} of the episodes",
         "repair what raises, or let the term judge only what it can: steps without a reward are not learnt from",
-        Where(term=payer.name, agent=pay.agent, step=pay.step, episode=run.case, player=run.player),
-        Evidence(numbers={"share of episodes": share} if share > LIMIT else {}, used=line or pay.missing),
+        where,
+        Evidence(numbers={"share of episodes": share}, used=line or pay.missing),
     )

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from rewards.audit.correlations import rank_biserial
 from rewards.audit.games import GAME_PLAYERS, Game
 from rewards.audit.judging import Pay
 from rewards.audit.material import Material
@@ -14,8 +15,16 @@ from runtime.types import TermKind
 
 MEASURED = ("random", "ask_everything")
 """Players that ranges are measured on, beside the best one there is."""
+GOES, STRAY = 0.5, 0.3
+"""Rank correlations with success above which an outcome is about it, and below which it is about something else."""
+BOTH = 3
+"""Runs that must succeed, and fail, before success counts as varied."""
+STEPS = 10_000
+"""Steps of a game that each player plays at most, beyond the fewest games: some games take thousands of them."""
+MANY = 100
+"""Further cases that chance plays."""
 FEWEST = 20
-"""Episodes of the players that are not measured, at least."""
+"""Episodes of every player, at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +98,21 @@ def runs(material: Material, player: str, count: int = 0, start: int = 0) -> lis
     some = material.effort.episodes
     wanted = count or (some if player in measured_players(material) else max(FEWEST, some // 3))
     if material.has("game"):
-        return [_game_run(g) for g in material.games(player, wanted, start)]
+        (first,) = material.games(player, 1)
+        affordable = max(FEWEST, STEPS // max(1, first.steps))
+        return [_game_run(g) for g in material.games(player, min(wanted, affordable), start)]
     return [_run(material, e) for e in material.episodes(player, wanted, start=start)]
 
 
 def all_runs(material: Material) -> list[Run]:
     """Everybody's runs, on the same cases."""
     return [r for player in all_players(material) for r in runs(material, player)]
+
+
+def many_runs(material: Material) -> list[Run]:
+    """Everybody's runs, and chance's on further cases: enough for a condition that one case in twenty breaks."""
+    start = max(MANY, material.effort.episodes)
+    return [*all_runs(material), *runs(material, "random", MANY, start)]
 
 
 def _run(material: Material, episode: Episode) -> Run:
@@ -118,3 +135,28 @@ def _game_run(game: Game) -> Run:
 def finite_runs(found: Iterable[Run], payer: str) -> list[Run]:
     """Runs in which the payer has no missing pay."""
     return [r for r in found if math.isfinite(r.total(payer))]
+
+
+# -- beside success
+
+
+def varied_success(usable: Sequence[Run]) -> bool:
+    """Whether some runs succeeded and some failed."""
+    return min(sum(r.success is True for r in usable), sum(r.success is False for r in usable)) >= BOTH
+
+
+def with_success(payer: Payer, usable: Sequence[Run]) -> tuple[float, float]:
+    """Rank-biserial correlation of a payer's totals with success, and its p-value; both kinds of runs are needed."""
+    return rank_biserial(*([r.total(payer.name) for r in usable if bool(r.success) is side] for side in (True, False)))
+
+
+def hints(material: Material, found: Sequence[Run]) -> list[Payer]:
+    """What must stay small beside the outcome: shaping terms, and outcomes that do not go with success as others do."""
+    shaping = payers(material, ("shaping",))
+    outcomes = [p for p in payers(material, ("outcome",)) if p.weighted is not None]
+    usable = [r for r in found if math.isfinite(r.pay) and r.success is not None]
+    if len(outcomes) < 2 or not varied_success(usable):
+        return shaping
+    goes = {p.name: with_success(p, usable)[0] for p in outcomes}
+    astray = [p for p in outcomes if abs(goes[p.name]) < STRAY] if max(goes.values()) > GOES else []
+    return [*shaping, *astray]

@@ -14,6 +14,8 @@ from rewards.audit.playing import Episode, Seats, Sitting, played
 from runtime.records import Json, ToolCall
 from runtime.types import AgentId, Observation, Scenario, ScriptedPolicy
 
+FEWEST = 8
+"""Cases from which a mean difference can be told."""
 GOES_WITH = 0.9
 """Share of cases in which success must be paid more for an outcome to be about what success is about."""
 SURE = 4.0
@@ -122,8 +124,8 @@ def _must_drop(best: str, drops: list[float], outcome: set[str]) -> Iterator[Fin
 
 
 def sureness(values: Sequence[float]) -> tuple[float, float]:
-    """The mean, and how many standard errors it is from 0."""
-    if len(values) < 2:
+    """The mean, and how many standard errors it is from 0; none where the values are too few to be sure of anything."""
+    if len(values) < FEWEST:
         return (fmean(values) if values else 0.0), 0.0
     mean, spread = fmean(values), stdev(values)
     if spread == 0:

@@ -1,17 +1,18 @@
 """A bonus on a condition that nearly always holds: it pays most cases the same, whatever is done."""
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rewards.audit.constant import fixed
 from rewards.audit.correlations import all_same
-from rewards.audit.figures import Payer, Run, all_runs, finite_runs, payers
+from rewards.audit.figures import Payer, Run, finite_runs, many_runs, payers
 from rewards.audit.findings import Evidence, Finding, Where, error
 from rewards.audit.material import Material
 
-MOST = 0.9
-"""Share of cases, runs or steps: a condition that holds in 95% of cases is below it by chance once in 50 times."""
+MOST = 0.95
+"""Share of cases, runs or steps that are paid the same."""
 FEWEST = 20
 """Cases, or runs, from which a share can be told."""
 TOLD_APART = 0.5
@@ -30,7 +31,7 @@ class _Usual:
 
 def nearly_constant(material: Material) -> Iterator[Finding]:
     """Each outcome and shaping term over everybody's play: by case, by run, by step."""
-    found = all_runs(material)
+    found = many_runs(material)
     for payer in payers(material, ("outcome", "shaping")):
         usable = [r for r in finite_runs(found, payer.name) if r.pays.get(payer.name)]
         if len(usable) < FEWEST or fixed(payer, usable):
@@ -40,6 +41,11 @@ def nearly_constant(material: Material) -> Iterator[Finding]:
             yield _told(payer, usual, usable)
 
 
+def _most(cases: int) -> float:
+    """The share that a condition which holds in 95% of cases reaches in nearly any sample of so many."""
+    return MOST - 2.5 * math.sqrt(MOST * (1.0 - MOST) / cases)
+
+
 def _by_case(payer: Payer, usable: Sequence[Run]) -> _Usual | None:
     """Cases in which everybody gets the same."""
     cases: dict[str, list[Run]] = {}
@@ -47,7 +53,7 @@ def _by_case(payer: Payer, usable: Sequence[Run]) -> _Usual | None:
         cases.setdefault(run.case, []).append(run)
     met = {c: found for c, found in cases.items() if len({r.player for r in found}) > 2}
     steady = [found for found in met.values() if all_same([r.total(payer.name) for r in found])]
-    if len(met) < FEWEST or len(steady) < MOST * len(met):
+    if len(met) < FEWEST or len(steady) < _most(len(met)) * len(met):
         return None
     paid = [found[0].total(payer.name) for found in steady]
     value, times = Counter(paid).most_common(1)[0]
@@ -65,7 +71,12 @@ def _by_run(payer: Payer, usable: Sequence[Run]) -> _Usual | None:
     usual = [r for r in usable if round(r.total(payer.name), 9) == value]
     rest = [r for r in usable if round(r.total(payer.name), 9) != value]
     better = sum(r.total(payer.name) > value for r in rest) > len(rest) / 2
-    if times < MOST * len(usable) or value == 0 or (value < 0 and better) or _goes_with_success(payer, usual, rest):
+    if (
+        times < _most(len({r.case for r in usable})) * len(usable)
+        or value == 0
+        or (value < 0 and better)
+        or _goes_with_success(payer, usual, rest)
+    ):
         return None
     return _Usual(value, times / len(usable), "runs")
 
@@ -74,7 +85,7 @@ def _by_step(payer: Payer, usable: Sequence[Run]) -> _Usual | None:
     """Hints on the way that are given at nearly every step. A game may pay for every step that one stays in."""
     values = [round(p.value, 9) for r in usable for p in r.pays[payer.name] if p.value is not None]
     value, times = Counter(values).most_common(1)[0]
-    if payer.weighted is None or payer.weighted.term.at_end or value <= 0 or times < MOST * len(values):
+    if payer.weighted is None or payer.weighted.term.at_end or value <= 0 or times < _most(len(usable)) * len(values):
         return None
     return _Usual(value, times / len(values), "steps")
 

@@ -6,7 +6,7 @@ range away was never meant to be paid. The same three on fresh cases must stay i
 
 from collections.abc import Iterator, Sequence
 
-from rewards.audit.figures import Payer, Run, all_players, measured_players, payers, runs
+from rewards.audit.figures import Payer, Run, all_players, all_runs, hints, measured_players, payers, runs
 from rewards.audit.findings import Evidence, Finding, Where, error, warning
 from rewards.audit.judging import Pay
 from rewards.audit.material import Material
@@ -18,7 +18,7 @@ FAR = 0.2
 """How far beyond, in widths of the range, a step counts for the same three players on fresh cases."""
 ABSURD = 10.0
 """The same for players that do what those three don't."""
-WIDER = 10.0
+WIDER = 4.0
 """How many times wider than the range of the outcome the range of a hint may be."""
 _REMEDY = "bound the term, or find the condition under which it pays so much; see where it happened"
 
@@ -83,9 +83,10 @@ def _told(payer: Payer, expected: Range, worst: tuple[Run, Pay], share: float) -
 
 def _too_wide(material: Material, ranges: dict[str, Range]) -> Iterator[Finding]:
     """Hints whose range is many times that of all that the team is for."""
-    outcomes = [p.name for p in payers(material, ("outcome",)) if p.name in ranges]
+    small = hints(material, all_runs(material))
+    outcomes = [p.name for p in payers(material, ("outcome",)) if p.name in ranges and p not in small]
     span = max((max(abs(ranges[n].low), abs(ranges[n].high), ranges[n].width) for n in outcomes), default=0.0)
-    for payer in payers(material, ("shaping",)):
+    for payer in small:
         mine = ranges.get(payer.name)
         if mine is None or not span or mine.width <= WIDER * span:
             continue

@@ -1,6 +1,8 @@
 """Would a good team be paid, and only a good one? Gold, chance and empty heads play the same cases.
 
 Nobody may earn more than gold by succeeding less, and who does nothing, or always the same, must not come near it.
+Where no gold is named, who does nothing may not earn more than the best baseline by succeeding less: how near is too
+near, a baseline that may be a poor one cannot say.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,6 +19,8 @@ NEAR = 0.9
 """Share of the way from the worst player's pay to the best's from which a player comes near it."""
 SURE = 4.0
 """Standard errors from which a difference is none of chance's."""
+SURE_OF_SUCCESS = 3.0
+"""The same for success, which is looked at only where pay has made one look."""
 LESS = 0.1
 """Difference in the success rate below which two players count as equally good."""
 EMPTY = ("empty", "first_legal", "last_legal")
@@ -75,7 +79,7 @@ def _standing(player: str, found: Sequence[Run], best: Sequence[Run]) -> _Standi
         fmean(float(bool(r.success)) for r in found),
         ahead,
         sure,
-        less < -LESS and surely < -SURE,
+        less < -LESS and surely < -SURE_OF_SUCCESS,
         max(pairs, key=lambda p: p[0].pay - p[1].pay - float(bool(p[0].success))),
     )
 
@@ -91,7 +95,7 @@ def _more_than_best(material: Material, one: _Standing, top: float, low: float) 
 
 
 def _near_best(material: Material, one: _Standing, top: float, low: float) -> Finding | None:
-    if not _is_empty(one.player) or top <= low or (one.pay - low) < NEAR * (top - low):
+    if not material.gold or not _is_empty(one.player) or top <= low or (one.pay - low) < NEAR * (top - low):
         return None
     if one.worse:
         return _told(material, one, top, low, "earns nearly as much and succeeds less")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rewards.audit.figures import all_runs, finite_runs, measured_players, payers, runs
+from rewards.audit.figures import all_runs, hints, measured_players, payers, runs
 from rewards.audit.findings import Evidence, Finding, Where, error, warning
 from rewards.audit.material import Material
 from rewards.audit.ranges import paid_to, shared
@@ -14,8 +14,8 @@ from rewards.standardize import TINY
 
 CLIPPED = 0.5
 """Share of an agent's rewards that may be clipped."""
-DROWNS = {"shaping": 10.0, "cost": 100.0}
-"""How many times the outcome's spread over runs a term's may be, by kind."""
+LOUD, DEAR = 10.0, 100.0
+"""How many times the outcome's spread over runs a hint's may be, and a cost's."""
 LARGE, HUGE = 100.0, 1_000.0
 """Usual size of a raw reward, in its own unit, that is warned of, and that is an error, where nothing standardizes."""
 
@@ -85,16 +85,16 @@ def _without_spread(agent: str, values: np.ndarray[Any, np.dtype[np.float64]], m
 
 def _drowning(material: Material) -> Iterator[Finding]:
     """Terms whose totals spread many times wider over runs than all outcome terms together."""
-    outcomes = [p.name for p in payers(material, ("outcome",)) if p.weighted is not None]
-    found = all_runs(material) if outcomes else []
-    for name in outcomes:
-        found = finite_runs(found, name)
+    if material.has("game"):
+        return
+    found = [r for r in all_runs(material) if math.isfinite(r.pay)]
+    small = hints(material, found)
+    outcomes = [p.name for p in payers(material, ("outcome",)) if p not in small]
     spread = float(np.std([math.fsum(r.total(n) for n in outcomes) for r in found])) if found else 0.0
-    for payer in payers(material, ("shaping", "cost")):
-        usable = finite_runs(found, payer.name)
-        mine = float(np.std([r.total(payer.name) for r in usable])) if usable else 0.0
-        if spread > 0 and mine > DROWNS[payer.kind] * spread:
-            largest = max(usable, key=lambda r: abs(r.total(payer.name)))
+    for payer in (*small, *payers(material, ("cost",))):
+        mine = float(np.std([r.total(payer.name) for r in found])) if found else 0.0
+        if spread > 0 and mine > (DEAR if payer.kind == "cost" else LOUD) * spread:
+            largest = max(found, key=lambda r: abs(r.total(payer.name)))
             yield error(
                 f"drowns the outcome: over varied play its totals spread {mine / spread:.0f} times as wide",
                 "scale it down by its weight, or the outcome up",

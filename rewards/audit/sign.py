@@ -2,10 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
-from typing import Any
 
-from rewards.audit.constant import varied_success
-from rewards.audit.figures import Payer, Run, all_runs, finite_runs, payers
+from rewards.audit.figures import Payer, Run, all_runs, finite_runs, payers, varied_success, with_success
 from rewards.audit.findings import Evidence, Finding, Where, error
 from rewards.audit.label_shuffle import sureness
 from rewards.audit.material import Material
@@ -48,7 +46,7 @@ def _earned(material: Material, payer: Payer, usable: Sequence[Run]) -> Finding 
 def _against_success(payer: Payer, usable: Sequence[Run]) -> Finding | None:
     if len(usable) < 20 or not varied_success(usable):
         return None
-    rho, p = _with_success(payer, usable)
+    rho, p = with_success(payer, usable)
     if rho > AGAINST or p > BY_CHANCE:
         return None
     good = max((r for r in usable if r.success), key=lambda r: -r.total(payer.name))
@@ -63,15 +61,6 @@ def _against_success(payer: Payer, usable: Sequence[Run]) -> Finding | None:
             used=f"failure: {bad.player} on {bad.case} is paid {bad.total(payer.name):g}",
         ),
     )
-
-
-def _with_success(payer: Payer, usable: Sequence[Run]) -> tuple[float, float]:
-    """Rank-biserial correlation of pay and success, which does not mind how rare success is, and its p-value."""
-    from scipy.stats import mannwhitneyu
-
-    paid, others = ([r.total(payer.name) for r in usable if bool(r.success) is side] for side in (True, False))
-    found: Any = mannwhitneyu(paid, others)
-    return 2.0 * float(found.statistic) / (len(paid) * len(others)) - 1.0, float(found.pvalue)
 
 
 def _best_least(material: Material, payer: Payer, usable: Sequence[Run]) -> Finding | None:

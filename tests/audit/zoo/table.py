@@ -6,7 +6,7 @@ from rewards.audit.sheet import Label
 from rewards.mix import Weighted
 from runtime.seams import uniform
 from runtime.types import RewardTerm
-from tests.audit.tiny import asked, right
+from tests.audit.tiny import asked, right, tiny
 from tests.audit.zoo import games, hints, honest, leaks, teams
 from tests.audit.zoo.animals import Animal, Makes, faulty
 from tests.audit.zoo.animals import honest as without_fault
@@ -69,7 +69,7 @@ def shape(start: float, end: float, noise: float = 0.0):
 
 def clipped(seed: int) -> Material:
     made = of(seed=seed)
-    made.own = {"standardize": {"per": "agent", "center": True, "clip": 0.3}}
+    made.own = {"standardize": {"per": "agent", "center": True, "clip": 0.1}}
     return made
 
 
@@ -108,9 +108,13 @@ FAULTY: dict[str, dict[str, Makes]] = {
     },
     "cross-session": {name: lambda seed, make=make: of(make(), seed=seed) for name, make in leaks.SHARING.items()},
     "reference-policies": {
-        "time is dearer than being right": planted(step(lambda v: -1.5, kind="cost")),
+        "time is dearer than being right": planted(step(lambda v: -4.0, kind="cost")),
         "answers are dear": instead(right, Weighted(asked, 40.0)),
-        "anything that was named": instead(end(lambda v: 1.0 + 0.02 * v.success), Weighted(asked, 0.1)),
+        "anything that was named": lambda seed: of(
+            tiny(baselines={"gold": tiny().baselines["careful"]}),
+            (end(lambda v: 1.0 + 0.02 * v.success), Weighted(asked, 0.1)),
+            seed,
+        ),
         "any town": lambda seed: of(clerk(), (end(lambda v: (v.outcome["said"] != "12") + 0.05 * v.success),), seed),
     },
     "failure-as-zero": {
@@ -143,6 +147,9 @@ FAULTY: dict[str, dict[str, Makes]] = {
         "the more the more": lambda seed: of(lift(), (teams.height, step(hints.grows_by_squares)), seed),
     },
     "dominated": {
+        "an outcome of another kind": planted(
+            end(lambda v: 300.0 * uniform("mood", len(v.history), v.visible["label"]))
+        ),
         "questions are paid": planted(step(hints.pays_for_questions)),
         "a favourite colour": planted(end(hints.favourite_colour, kind="shaping")),
         "the same again": planted(end(hints.right_again)),
