@@ -4,8 +4,9 @@ python -m tests.coordinator.shop STORE LEDGER ADDRESS CASES
 """
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Literal
@@ -16,7 +17,7 @@ from assembly.stage_temporal import TemporalStage, told_specs
 from assembly.versions import Version
 from policies.playing import RulePolicy
 from rewards.mix import Mix
-from runtime.actor import Agent, Reply
+from runtime.actor import Agent, AgentSpec, Reply
 from runtime.bus import Event
 from runtime.records import Json, ToolCall
 from runtime.store import history, open_store
@@ -91,7 +92,7 @@ def case(name: str) -> Scenario:
 @contextmanager
 def played(
     store: str, version: Version, address: str, tell: Callable[[Event, Callable[[Event], Reply]], Reply] | None = None
-) -> Iterator[TemporalStage]:
+) -> Generator[TemporalStage]:
     """A stage with agents in this process; ``tell`` is between it and them."""
     kept = open_store(store)
     specs = agent_specs(Place(redis="", store=store), Path(), version)
@@ -113,9 +114,7 @@ def played(
         kept.close()
 
 
-def _made(told, role: LiveRole):
-    from dataclasses import replace
-
+def _made(told: AgentSpec, role: LiveRole) -> AgentSpec:
     return replace(told, make=replace(told.make, make=lambda: role))
 
 

@@ -1,6 +1,7 @@
 """Temporal in the place of the bus: the same chain, the same records, whoever is killed."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -10,12 +11,12 @@ from runtime.actor.agent import Reply
 from runtime.bus import Event
 from runtime.coordinator.temporal import Coordinator, available, reachable
 from runtime.errors import Fenced, ServiceUnavailable
-from runtime.records import Decided, EpisodeEnded, ToolUndone
+from runtime.records import Decided, EpisodeEnded, Record, ToolUndone
 from tests.coordinator.conftest import Server
 from tests.coordinator.shop import case, played, version_of
 
 
-def decided(records: object) -> list[tuple[str, int, str]]:
+def decided(records: Sequence[Record]) -> list[tuple[str, int, str]]:
     return [(r.agent, r.turn, r.call.model_dump_json()) for r in records if isinstance(r, Decided)]
 
 
