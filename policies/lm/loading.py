@@ -81,6 +81,7 @@ def converted(file: Path) -> Path:
 def _convert(file: Path, target: Path) -> None:
     import shutil
 
+    quiet()
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     unfinished = target.with_name(f".{target.name}.{os.getpid()}")

@@ -218,11 +218,12 @@ class RepertoryLearner(PPOTorchLearner):
     def _apply(self, mid: ModuleID, loss: Loss) -> torch.Tensor:
         """Clip, check and take the gradients of one module; their norm before clipping."""
         config = self.config
-        norm = torch.zeros(())
+        norms: list[torch.Tensor] = []
         for _, optimizer in self.get_optimizers_for_module(mid):
             params: list[Any] = list(self._optimizer_parameters[optimizer])
             gradients = [p.grad for p in params if p.grad is not None]
             norm = torch.nn.utils.get_total_norm(gradients)
+            norms.append(norm)
             if not math.isfinite(norm.item()):
                 what = "a gradient" if math.isfinite(loss.total.item()) else "the loss"
                 raise NonFinite(mid, what)
@@ -230,7 +231,7 @@ class RepertoryLearner(PPOTorchLearner):
                 torch.nn.utils.clip_grads_with_norm_(params, config.grad_clip, norm)
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
-        return norm
+        return torch.stack(norms).square().sum().sqrt() if norms else torch.zeros(())
 
     def _log_update(
         self,

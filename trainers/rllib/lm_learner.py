@@ -23,6 +23,9 @@ REFERENCE = "reference_scores"
 REFERENCE_KL = "reference_kl"
 """KL divergence from the frozen reference, nat; mean over decisions."""
 
+CRITIC_PACE = 10.0
+"""What the critic's step size is of the model's: it starts from nothing, and its error does not reach the model."""
+
 
 class OutOfMemory(RepertoryError):
     """An update did not fit into memory: which policy's, and the setting to change."""
@@ -30,6 +33,22 @@ class OutOfMemory(RepertoryError):
 
 class LMLearner(RepertoryLearner):
     """``learner_class`` where a policy is a language model; others learn in it as they do in the one it extends."""
+
+    def configure_optimizers_for_module(self, module_id: ModuleID, config: Any = None) -> None:
+        """Two optimizers: a fresh critic learns faster than a model that has been to school."""
+        module = self._policy(module_id)
+        if not isinstance(module, CausalLMModule):
+            super().configure_optimizers_for_module(module_id, config)
+            return
+        for name, part, pace in (("model", module.pi, 1.0), ("critic", module.vf, CRITIC_PACE)):
+            params = [p for p in part.parameters() if p.requires_grad]
+            self.register_optimizer(
+                module_id=module_id,
+                optimizer_name=name,
+                optimizer=torch.optim.Adam(params, fused=True),
+                params=params,
+                lr_or_lr_schedule=_times(config.lr, pace),
+            )
 
     def _batches(self, fragments: Sequence[Any]) -> dict[ModuleID, dict[str, Any]]:
         batches = super()._batches(fragments)
@@ -100,6 +119,11 @@ class EpisodeMinibatches(FairMinibatches):
             return super()._order(batch, count)
         groups = [g.numpy() for g in chains(batch[Columns.OBS][TOKENS])]
         return np.concatenate([groups[i] for i in self.chance.permutation(len(groups))])
+
+
+def _times(schedule: Any, pace: float) -> Any:
+    """A step size, or a schedule of it, at another pace."""
+    return [[at, pace * lr] for at, lr in schedule] if isinstance(schedule, list) else pace * schedule
 
 
 def _taken(batch: Mapping[str, Any], rows: torch.Tensor) -> dict[str, Any]:
