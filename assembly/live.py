@@ -15,7 +15,7 @@ from envs.restore import restored
 from envs.session import Sampled, Session
 from runtime.actor.behaviour import Outcome, Send
 from runtime.bus.event import Event
-from runtime.errors import RepertoryError
+from runtime.errors import RepertoryError, TeamError
 from runtime.records import (
     Decided,
     EpisodeEnded,
@@ -32,6 +32,7 @@ from runtime.records import (
     ToolCalled,
 )
 from runtime.seams import Clock, now
+from runtime.toolbox.facts import Board, SharedFacts
 from runtime.types import AgentId, Scenario
 
 CLIENT = "client"
@@ -86,15 +87,23 @@ class LiveRole:
         history: the committed records of a session.
         manner: how.
         clock: the time on records.
+        board: where the team's shared facts are, for a team that has any.
     """
 
     schema = 1
     """Its own state is only a count: the session is in the history."""
 
     def __init__(
-        self, version: Version, role: AgentId, history: History, manner: Manner = USUAL, clock: Clock = now
+        self,
+        version: Version,
+        role: AgentId,
+        history: History,
+        manner: Manner = USUAL,
+        clock: Clock = now,
+        board: Board | None = None,
     ) -> None:
         self.version, self.role, self._history, self._manner, self._clock = version, role, history, manner, clock
+        self._board = board
         self._policy = version.seats[role]
 
     def handle(self, state: Json, event: Event) -> Outcome:
@@ -120,11 +129,22 @@ class LiveRole:
         if records and isinstance(records[-1], EpisodeEnded):
             raise NotUnderstood(f"{self.role} has no turn in session {name}: the session is over")
         if records:
-            return restored(self.version.team, recorded_case(records), records, clock=self._clock)
+            return self._sharing(restored(self.version.team, recorded_case(records), records, clock=self._clock))
         case = _fields(payload).get("open")
         if not isinstance(case, dict):
             raise NotUnderstood(f"session {name} has not been opened, and this event does not open it")
-        return self._opened(name, cast("dict[str, Any]", case))
+        return self._sharing(self._opened(name, cast("dict[str, Any]", case)))
+
+    def _sharing(self, session: Session) -> Session:
+        """The session, on the team's own board where its agents share facts."""
+        facts = getattr(session.world, "facts", None)
+        if isinstance(facts, SharedFacts):
+            if self._board is None:
+                raise TeamError(
+                    f"the agents of {self.version.team.name} share facts, and {self.role} was given no board"
+                )
+            facts.move(self._board, session.records)
+        return session
 
     def _opened(self, name: str, case: Mapping[str, Any]) -> Session:
         try:

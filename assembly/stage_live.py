@@ -17,6 +17,7 @@ from runtime.actor.spec import AgentSpec, BusSpec, reference
 from runtime.bus import BusSettings, Delivery, Event, EventBus
 from runtime.embedded import SCHEME, serve
 from runtime.errors import RepertoryError
+from runtime.facts import FactBoard
 from runtime.records import AnyRecord, Record, Rewarded
 from runtime.store import history, open_store
 from runtime.store.base import Store
@@ -82,7 +83,11 @@ class LiveMaker:
         version, store = load_version(self.directory), open_store(reference(self.store))
         team = version.team.name
         return LiveRole(
-            version, self.role, lambda session: store.read(lambda c: history.of_session(c, team, session)), self.manner
+            version,
+            self.role,
+            lambda session: store.read(lambda c: history.of_session(c, team, session)),
+            self.manner,
+            board=FactBoard(store, team),
         )
 
 

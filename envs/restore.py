@@ -93,6 +93,6 @@ class _Answers:
         known = self._known.get(f"{stamp['correlation_id']}/{stamp['agent']}/{stamp['turn']}")
         if known is None:
             return self._asking(world, tool, call, stamp)
-        if self._rerun and tool.outside is None:
+        if self._rerun and (tool.outside is None or tool.outside.rerun):
             ask(world, tool, call, stamp)
         return known

@@ -28,7 +28,7 @@ class Fact:
     version: int
     """From 1, one more with each change."""
     author: str
-    """The agent that said so."""
+    """Who said so: an agent, or the decision in which one did."""
     at: float
     """When (Unix time, s)."""
 
@@ -60,7 +60,7 @@ class FactBoard:
         Args:
             name: what it is about.
             value: whatever JSON can say.
-            author: the agent that says so.
+            author: who says so.
             expected: the version that was read; 0: there was none.
 
         Raises:
@@ -76,7 +76,7 @@ class FactBoard:
         Args:
             name: what it is about.
             change: from the value (None: there is none) to the new one; it may be called again.
-            author: the agent that says so.
+            author: who says so.
             tries: how often it is tried.
 
         Raises:
@@ -95,6 +95,10 @@ class FactBoard:
     def all(self) -> dict[str, Fact]:
         """Everything that is known, by name."""
         return self._store.read(lambda c: _all(c, self._team))
+
+    def said(self, name: str, author: str) -> Fact | None:
+        """The last version that this author put up; None: it has said nothing about it."""
+        return self._store.read(lambda c: _said(c, self._team, name, author))
 
     def history(self, name: str) -> list[Fact]:
         """Every version of a fact, the first one first."""
@@ -132,6 +136,13 @@ def _all(connection: Connection, team: str) -> dict[str, Fact]:
     last = select(c.name, func.max(c.version).label("version")).where(c.team == team).group_by(c.name).subquery()
     found = select(FACTS).join(last, (c.name == last.c.name) & (c.version == last.c.version)).where(c.team == team)
     return {row.name: _fact(row) for row in connection.execute(found.order_by(c.name))}
+
+
+def _said(connection: Connection, team: str, name: str, author: str) -> Fact | None:
+    c = FACTS.c
+    found = select(FACTS).where(c.team == team, c.name == name, c.author == author).order_by(c.version.desc()).limit(1)
+    row = connection.execute(found).one_or_none()
+    return _fact(row) if row else None
 
 
 def _history(connection: Connection, team: str, name: str) -> list[Fact]:

@@ -27,6 +27,9 @@ class Outside:
     """The parameter that is given the idempotency key, the same whenever a decision is carried out; empty: none is."""
     idempotent: bool = False
     """Calling it twice does no more than calling it once."""
+    rerun: bool = False
+    """What it changed lies in the world, too: a session that is restored runs it again there. Nothing outside is meant
+    to happen then."""
     undo: Callable[..., Json] | None = None
     """Called as ``undo(world, answer, **args)``, with the call's key where it has one. The answer is None where it is
     not known: then the effect may have happened or not, and undoing what did not happen must do nothing."""
