@@ -19,8 +19,8 @@ GOES, STRAY = 0.5, 0.3
 """Rank correlations with success above which an outcome is about it, and below which it is about something else."""
 BOTH = 3
 """Runs that must succeed, and fail, before success counts as varied."""
-STEPS = 10_000
-"""Steps of a game that each player plays at most, beyond the fewest games: some games take thousands of them."""
+STEPS = 5_000
+"""Steps of a game that each player plays at most, beyond a few games: some games take thousands of them."""
 MANY = 100
 """Further cases that chance plays."""
 FEWEST = 20
@@ -99,7 +99,7 @@ def runs(material: Material, player: str, count: int = 0, start: int = 0) -> lis
     wanted = count or (some if player in measured_players(material) else max(FEWEST, some // 3))
     if material.has("game"):
         (first,) = material.games(player, 1)
-        affordable = max(FEWEST, STEPS // max(1, first.steps))
+        affordable = max(FEWEST // 2, STEPS // max(1, first.steps))
         return [_game_run(g) for g in material.games(player, min(wanted, affordable), start)]
     return [_run(material, e) for e in material.episodes(player, wanted, start=start)]
 
