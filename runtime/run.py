@@ -154,9 +154,9 @@ def _by_bus(
     from runtime.actor import hosting
 
     with Stage(place, version) as stage:
-        print(f"bus: {place.redis}\nstore: {place.store}")
+        print(f"bus: {place.redis}")
         with hosting(list(specs.values()), foreground=asked.debug) as pids:
-            _show(pids)
+            _show(pids, place)
             return _played(stage, scenarios, asked)
 
 
@@ -174,12 +174,16 @@ def _by_temporal(
     address = asked.temporal or ADDRESS
     reachable(address)
     with seated(told_specs(specs, version)) as seats, TemporalStage(place.store, version, seats.tell, address) as stage:
-        print(f"temporal: {address}\nstore: {place.store}")
-        _show(seats.pids)
+        print(f"temporal: {address}")
+        _show(seats.pids, place)
         return _played(stage, scenarios, asked)
 
 
-def _show(pids: "Mapping[str, int]") -> None:
+def _show(pids: "Mapping[str, int]", place: "Place") -> None:
+    from sqlalchemy.engine import make_url
+
+    store = make_url(place.store).render_as_string(hide_password=True)
+    print(f"store: {store}\nany session by its id: python -m telemetry.trace ID --store {store}")
     for role, pid in pids.items():
         print(f"Agent-{role}: pid {pid}")
 

@@ -28,6 +28,12 @@ def of_session(connection: Connection, team: str, session: str) -> list[AnyRecor
     return [RECORD.validate_json(body) for body in connection.execute(found).scalars()]
 
 
+def teams_of(connection: Connection, session: str) -> list[str]:
+    """The teams that have records under a correlation id: one, unless somebody gave it out twice."""
+    c = HISTORY.c
+    return list(connection.execute(select(c.team).where(c.session == session).distinct().order_by(c.team)).scalars())
+
+
 def _row(team: str, record: Record, event_id: str) -> dict[str, str | float]:
     return {
         "team": team,

@@ -1,0 +1,193 @@
+"""``python -m telemetry.trace CORRELATION_ID --store URL|--run RUN_DIR``: a whole chain, found by its one id.
+
+Who did what when: what was seen, what was chosen and how likely the other calls were, what came back, what was paid.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from math import exp
+from pathlib import Path
+
+from runtime.errors import RepertoryError, ServiceUnavailable
+from runtime.records import (
+    AgentStarted,
+    AgentStopped,
+    AnyRecord,
+    Decided,
+    DecisionRecord,
+    EpisodeEnded,
+    EpisodeOpened,
+    Feedback,
+    ModelCalled,
+    Observed,
+    Rewarded,
+    Sent,
+    StateChanged,
+    ToolAnswered,
+    ToolUndone,
+)
+from telemetry.durable import RecordLost
+from telemetry.episode import call_text, short_json
+from telemetry.records_file import episode_files, read_episode
+from telemetry.run_dir import RECORDS
+
+FOUND, FAULT, NOTHING, UNAVAILABLE = 0, 1, 2, 3
+"""Exit codes."""
+OTHERS = 4
+"""Calls shown beside the one that was chosen, the likeliest first."""
+RARE = 0.001
+"""Probability below which a call that was not chosen is not worth a word."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    asked = _parser().parse_args(argv)
+    try:
+        records = (
+            _from_store(asked.correlation, asked.store) if asked.store else _from_run(asked.correlation, asked.run)
+        )
+    except ServiceUnavailable as error:
+        print(error, file=sys.stderr)
+        return UNAVAILABLE
+    except (RecordLost, RepertoryError) as error:
+        print(error, file=sys.stderr)
+        return FAULT
+    if not records:
+        print(f"nothing is on record under {asked.correlation!r} in {asked.store or asked.run}", file=sys.stderr)
+        return NOTHING
+    for line in chain_lines(records):
+        print(line)
+    return FOUND
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m telemetry.trace", description="Print a session or episode, decision by decision."
+    )
+    parser.add_argument("correlation", metavar="CORRELATION_ID")
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("--store", metavar="URL", help="a live team's store: sqlite:///PATH or postgresql://…")
+    where.add_argument("--run", type=Path, metavar="RUN_DIR", help="a training run: its sampled episodes")
+    return parser
+
+
+def _records(correlation: str, store: str | None, run: Path) -> list[AnyRecord]:
+    return _from_store(correlation, store) if store else _from_run(correlation, run)
+
+
+def _from_store(correlation: str, url: str) -> list[AnyRecord]:
+    from runtime.store import history, open_store
+
+    path = Path(url.removeprefix("sqlite:///"))
+    if url.startswith("sqlite:///") and not path.is_file():  # opening it would make an empty one
+        raise ServiceUnavailable(url, "there is no such file", "name the store that the team printed when it started")
+    store = open_store(url)
+    try:
+        teams = store.read(lambda c: history.teams_of(c, correlation))
+        return [r for t in teams for r in store.read(lambda c, t=t: history.of_session(c, t, correlation))]
+    finally:
+        store.close()
+
+
+def _from_run(correlation: str, run: Path) -> list[AnyRecord]:
+    if not (run / RECORDS).is_dir():
+        raise RecordLost(f"reading {run}", f"no {RECORDS}/ in it: not a run directory")
+    for path in reversed(episode_files(run / RECORDS)):
+        records = read_episode(path)
+        if records and records[0].correlation_id == correlation:
+            return records
+    return []
+
+
+def chain_lines(records: Sequence[AnyRecord]) -> Iterator[str]:
+    """The chain as text, a line a thing that happened; times are from the first record on (s)."""
+    began, seen, who = records[0].at, dict[str, Observed](), ""
+    for record in records:
+        if isinstance(record, Observed):
+            seen[record.agent] = record
+        for name, text in _told(record, seen):
+            agent = f"{record.agent}/{record.turn}" if isinstance(record, DecisionRecord) else ""
+            shown = agent if agent != who else ""
+            who = agent
+            yield f"{record.at - began:+9.3f}  {shown:<16}  {name:<9} {text}"
+
+
+def _told(record: AnyRecord, seen: dict[str, Observed]) -> Iterator[tuple[str, str]]:
+    """What to say about a record: a word and a line each."""
+    match record:
+        case EpisodeOpened():
+            yield "opened", _opening(record)
+        case Observed():
+            yield from (("saw", line) for line in record.text.splitlines())
+        case Decided():
+            yield "chose", _chosen(record, seen.get(record.agent))
+        case ToolAnswered():
+            yield ("answered" if record.ok else "failed"), _answer(record)
+        case Sent():
+            yield "sent", f"to {record.to}: {short_json(record.payload)}"
+        case Rewarded():
+            yield "paid", _paid(record)
+        case _:
+            yield from _seldom(record)
+
+
+def _seldom(record: AnyRecord) -> Iterator[tuple[str, str]]:
+    """What does not happen in every chain."""
+    match record:
+        case ModelCalled():
+            degraded = ", degraded" if record.degraded else ""
+            spent = f"{record.tokens_in} + {record.tokens_out} tokens, {record.ms:.0f} ms{degraded}"
+            yield "asked", f"{record.model or 'no model'}: {spent}"
+        case ToolUndone():
+            yield "undid", record.tool if record.fault is None else f"{record.tool}: {record.fault.message}"
+        case Feedback():
+            yield "feedback", f"{record.value:+g} from {record.source or 'somebody'}"
+        case EpisodeEnded():
+            end = "cut" if record.truncated else "success" if record.success else "failure"
+            yield "ended", f"{end} {short_json(dict(record.outcome))}"
+        case StateChanged() if record.refused or "error" in (record.before, record.after):
+            yield "state", f"{record.agent}: {record.before} to {record.after} {record.refused}".rstrip()
+        case AgentStarted():
+            yield "started", f"{record.agent}, pid {record.pid}, epoch {record.epoch}"
+        case AgentStopped():
+            yield "stopped", f"{record.agent}: {record.why}"
+        case _:
+            pass  # a tool's call stands with the decision, and a state that changes as it should says nothing
+
+
+def _opening(record: EpisodeOpened) -> str:
+    at = datetime.fromtimestamp(record.at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    version = f", version {record.version}" if record.version else ""
+    return f"{record.correlation_id} at {at}: {record.team} on {record.scenario}, seed {record.seed}{version}"
+
+
+def _chosen(record: Decided, seen: Observed | None) -> str:
+    call = call_text(record.call) if record.call.tool else "nothing that can be read"
+    likely = "" if record.logp is None else f"  p {exp(record.logp):.3f}"
+    odds = record.probabilities
+    if odds is None or seen is None or len(odds) != len(seen.candidates):
+        return call + likely
+    ranked = sorted(zip(odds, seen.candidates, strict=True), key=lambda pair: -pair[0])
+    others = [f"{call_text(c)} {p:.3f}" for p, c in ranked if c != record.call and p >= RARE][:OTHERS]
+    return f"{call}{likely}" + (f"  (others: {', '.join(others)})" if others else "")
+
+
+def _answer(record: ToolAnswered) -> str:
+    cost = f"  {record.cost_usd:g} USD" if record.cost_usd else ""
+    if record.fault is not None:
+        place = f" at {record.fault.path}" if record.fault.path else ""
+        return f"{record.tool or 'call'}: {record.fault.code}{place}: {record.fault.message}{cost}"
+    return f"{record.tool}: {short_json(record.value)}{cost}"
+
+
+def _paid(record: Rewarded) -> str:
+    whom = "everybody" if record.scope == "team" else record.agent
+    if record.value is None:
+        return f"{record.term} missing ({record.missing or 'no reason given'})"
+    return f"{record.term} {record.value:+.2f} to {whom}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
