@@ -102,16 +102,19 @@ def _from_run(correlation: str, run: Path) -> list[AnyRecord]:
 
 
 def chain_lines(records: Sequence[AnyRecord]) -> Iterator[str]:
-    """The chain as text, a line a thing that happened; times are from the first record on (s)."""
+    """The chain as text, a line a thing that happened; times are from the first record on (s).
+
+    Of what an agent sees, the lines that it did not see at its decision before.
+    """
     began, seen, who = records[0].at, dict[str, Observed](), ""
     for record in records:
-        if isinstance(record, Observed):
-            seen[record.agent] = record
         for name, text in _told(record, seen):
             agent = f"{record.agent}/{record.turn}" if isinstance(record, DecisionRecord) else ""
             shown = agent if agent != who else ""
             who = agent
             yield f"{record.at - began:+9.3f}  {shown:<16}  {name:<9} {text}"
+        if isinstance(record, Observed):
+            seen[record.agent] = record
 
 
 def _told(record: AnyRecord, seen: dict[str, Observed]) -> Iterator[tuple[str, str]]:
@@ -120,7 +123,8 @@ def _told(record: AnyRecord, seen: dict[str, Observed]) -> Iterator[tuple[str, s
         case EpisodeOpened():
             yield "opened", _opening(record)
         case Observed():
-            yield from (("saw", line) for line in record.text.splitlines())
+            known = seen[record.agent].text.splitlines() if record.agent in seen else []
+            yield from (("saw", line) for line in record.text.splitlines() if line not in known)
         case Decided():
             yield "chose", _chosen(record, seen.get(record.agent))
         case ToolAnswered():

@@ -78,6 +78,20 @@ def test_the_other_calls_are_shown_with_their_probabilities() -> None:
     assert line.endswith("chose     ask()  p 0.301  (others: send() 0.600, wait() 0.100)")
 
 
+def test_what_was_seen_before_is_not_said_again() -> None:
+    """At its next decision an agent is shown with what is new to it; another agent with everything."""
+    of = {"correlation_id": "s", "at": 0.0}
+    first = Observed(**of, agent="triage", turn=0, text="case 7")
+    second = Observed(**of, agent="triage", turn=1, text="case 7\nnews: a storm")
+    third = Observed(**of, agent="resolver", turn=0, text="case 7")
+    text = [line.split(maxsplit=1)[1].split() for line in chain_lines([first, second, third])]
+    assert text == [
+        ["triage/0", "saw", "case", "7"],
+        ["triage/1", "saw", "news:", "a", "storm"],
+        ["resolver/0", "saw", "case", "7"],
+    ]
+
+
 def test_what_seldom_happens_is_told_too() -> None:
     """An error and what was undone after it are lines; that an agent began to work and rested is none."""
     usual = StateChanged(correlation_id="s", at=0.0, agent="triage", before="idle", after="running")
