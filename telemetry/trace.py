@@ -45,9 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     asked = _parser().parse_args(argv)
     try:
-        records = (
-            _from_store(asked.correlation, asked.store) if asked.store else _from_run(asked.correlation, asked.run)
-        )
+        records = _records(asked.correlation, asked.store, asked.run)
     except ServiceUnavailable as error:
         print(error, file=sys.stderr)
         return UNAVAILABLE
