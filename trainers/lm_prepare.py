@@ -41,7 +41,7 @@ def prompts(build: Build, seen: Mapping[AgentId, Sequence[str]], directory: Path
     made: dict[str, PromptFeaturizer] = {}
     for name, policy in prompted(build).items():
         path = places.get(name) or _tiny(build, policy, texts, seen, directory)
-        start = directory / MODELS / f"{name}.start.safetensors" if policy.warmup else None
+        start = directory / MODELS / f"{name}-{_alike(policy)}.start.safetensors" if policy.warmup else None
         features = PromptFeatures(str(path), texts[name], policy.max_tokens, str(start.resolve()) if start else "")
         made[name] = PromptFeaturizer(features)
     return made
@@ -72,8 +72,7 @@ def _tiny(
     from policies.lm.tiny import TinyShape, make_tiny
 
     users = [n for n, p in prompted(build).items() if _alike(p) == _alike(policy)]
-    name = sha256(_alike(policy).encode()).hexdigest()[:8]
-    target = (directory / MODELS / f"{TINY}-{name}").resolve()
+    target = (directory / MODELS / f"{TINY}-{_alike(policy)}").resolve()
     if not (target / "config.json").is_file():
         told = [t for n in users for t in (texts[n].system, *texts[n].calls)] * WEIGHT
         lines = [
@@ -88,6 +87,7 @@ def _tiny(
 
 
 def _alike(policy: CausalLM) -> str:
-    """The same for policies that begin with the same made model."""
+    """The same for policies that begin with the same made model: a hash of model, shape and warm start."""
     warmup = policy.warmup.model_dump_json() if policy.warmup else ""
-    return f"{policy.model} {policy.tiny.model_dump_json()} {warmup}"
+    text = f"{policy.model} {policy.tiny.model_dump_json()} {warmup} {policy.lora}"
+    return sha256(text.encode()).hexdigest()[:8]
