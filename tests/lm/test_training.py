@@ -10,7 +10,7 @@ import torch
 
 from tests.lm.shop import LORA, WARMUP, Shop, shop
 from trainers.rllib.learner import GRADIENT_NORM
-from trainers.rllib.lm_learner import REFERENCE, REFERENCE_KL, EpisodeMinibatches, OutOfMemory
+from trainers.rllib.lm_learner import REFERENCE, REFERENCE_KL, EpisodeMinibatches, OutOfMemory, _times
 
 BOTH = ({}, {"lora": LORA, "warmup": WARMUP})
 
@@ -181,3 +181,10 @@ def test_a_language_model_learns_beside_an_encoder(tmp_path: Path) -> None:
     assert all(before[m] != h for m, h in made.learner.policy_hashes().items())
     assert all(float(figures[m][GRADIENT_NORM].peek()) > 0 for m in ("buyer", "clerk"))
     assert REFERENCE not in batches(made, runner.sample(num_timesteps=40))["clerk"]
+
+
+def test_step_sizes_keep_their_course_at_another_pace() -> None:
+    """The critic's is the model's, times a number."""
+    schedule: Any = [[0, 1e-3], [100, 1e-4]]
+    assert _times(schedule, 10.0) == [[0, 1e-2], [100, 1e-3]]
+    assert _times(1e-3, 10.0) == pytest.approx(1e-2)
