@@ -34,7 +34,7 @@ def audited(build: Build, directory: Path, prepared: Prepared | None, console: R
     """Audit the reward, print what was found and write it down."""
     material = material_of(build, evaluating=None if prepared is None else _evaluating(build, prepared))
     settings = build.experiment.rewards.audit
-    report = audit(material, None, {w.check: w.reason for w in settings.waive}, getattr(settings, "checks", ()))
+    report = audit(material, None, {w.check: w.reason for w in settings.waive}, settings.checks)
     print_report(report, console)
     replace_file(directory / AUDIT_FILE, json.dumps(report.state(), indent=1, default=str))
     return material, report
