@@ -52,7 +52,7 @@ class Coordinator:
         give_up: Callable[[str, str], Json],
     ) -> None:
         available()
-        self._address, self._queue = address, queue
+        self._address, self._queue, self._give_up = address, queue, give_up
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="turn")
         self._loop = Loop("temporal")
         try:
@@ -63,7 +63,7 @@ class Coordinator:
         self._closing = asyncio.Event()
         self.failure: BaseException | None = None
         """Why this process does no more turns; None: it does."""
-        self._working = self._loop.submit(self._work(tell, give_up))
+        self._working = self._loop.submit(self._work(tell))
 
     def open(self, opening: "Told") -> "Future[Ending]":
         """Open a session, or find the one of that name; its end. The server may be away meanwhile."""
@@ -72,7 +72,7 @@ class Coordinator:
     def close(self) -> None:
         """Finish the turns at hand, and leave. Sessions that are open stay so: another process goes on with them."""
         self._loop.run(self._leave(), STOP_S)
-        with suppress(TimeoutError, Exception):
+        with suppress(Exception):
             self._working.result(STOP_S)
         self._loop.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -80,13 +80,13 @@ class Coordinator:
     async def _leave(self) -> None:
         self._closing.set()
 
-    async def _work(self, tell: Callable[[Event], Reply], give_up: Callable[[str, str], Json]) -> None:
+    async def _work(self, tell: Callable[[Event], Reply]) -> None:
         from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
         from runtime.coordinator.chain import Chain
         from runtime.coordinator.turns import Turns
 
-        turns = Turns(tell, give_up, self._threads, self._stop)
+        turns = Turns(tell, self._give_up, self._threads, self._stop)
         try:
             async with Worker(
                 self._client,
@@ -100,13 +100,14 @@ class Coordinator:
             ):
                 await self._closing.wait()
         except Exception as error:  # noqa: BLE001 - whoever waits for sessions is told
-            self._stop(error)
+            self._stop(_refused(self._address, error))
 
     def _stop(self, why: BaseException) -> None:
         self.failure = self.failure or why
         self._closing.set()
 
     async def _session(self, opening: "Told") -> "Ending":
+        from temporalio.client import WorkflowFailureError
         from temporalio.service import RPCError, RPCStatusCode
 
         away = (RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.RESOURCE_EXHAUSTED)
@@ -115,8 +116,16 @@ class Coordinator:
                 return await (await self._opened(opening)).result()
             except RPCError as error:
                 if error.status not in away:
-                    raise
+                    raise _refused(self._address, error) from error
                 await asyncio.sleep(AGAIN_S)
+            except WorkflowFailureError as error:  # somebody ended the workflow by hand
+                return await self._abandoned(opening.session, f"its workflow ended: {error.cause}")
+
+    async def _abandoned(self, session: str, reason: str) -> "Ending":
+        from runtime.coordinator.chain import Ending
+
+        giving_up = asyncio.get_running_loop().run_in_executor(self._threads, self._give_up, session, reason)
+        return Ending(payload=await giving_up, given_up=True)
 
     async def _opened(self, opening: "Told") -> "WorkflowHandle[Chain, Ending]":
         from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
@@ -147,7 +156,7 @@ def available() -> Any:
         import temporalio
     except ImportError:
         raise ServiceUnavailable(
-            "coordinator: temporal", "temporalio is not installed", "pip install 'repertory[temporal]'"
+            "coordinator: temporal", "temporalio is not installed", "pip install -e '.[temporal]'"
         ) from None
     return temporalio
 
@@ -164,6 +173,11 @@ def reachable(address: str) -> None:
         loop.run(_connected(address), CONNECT_S + 1)
     finally:
         loop.close()
+
+
+def _refused(address: str, error: Exception) -> ServiceUnavailable:
+    remedy = "see that it has the namespace `default`, and that this process may use it"
+    return ServiceUnavailable(f"coordinator: temporal at {address}", str(error), remedy)
 
 
 async def _connected(address: str) -> "Client":

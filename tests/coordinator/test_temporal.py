@@ -1,10 +1,14 @@
 """Temporal in the place of the bus: the same chain, the same records, whoever is killed."""
 
+import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from temporalio.client import Client
+from temporalio.service import RPCError
 
 from assembly.stage_live import Unfinished
 from runtime.actor.agent import Reply
@@ -14,6 +18,8 @@ from runtime.errors import Fenced, ServiceUnavailable
 from runtime.records import Decided, EpisodeEnded, Record, ToolUndone
 from tests.coordinator.conftest import Server
 from tests.coordinator.shop import case, played, version_of
+
+Tell = Callable[[Event], Reply]
 
 
 def decided(records: Sequence[Record]) -> list[tuple[str, int, str]]:
@@ -44,7 +50,7 @@ def test_a_turn_whose_answer_is_lost_is_done_once(temporal: Server, tmp_path: Pa
     """The turn was committed and its process died before it could say so: asked again, nothing is done twice."""
     lost: set[str] = set()
 
-    def between(event: Event, tell: object) -> Reply:
+    def between(event: Event, tell: Tell) -> Reply:
         reply = tell(event)
         if event.event_id not in lost:
             lost.add(event.event_id)
@@ -81,7 +87,7 @@ def test_what_cannot_go_on_is_undone(temporal: Server, tmp_path: Path) -> None:
 def test_a_fenced_process_leaves(temporal: Server, tmp_path: Path) -> None:
     """When another process has taken the roles over, this one does no more turns and says why."""
 
-    def fenced(event: Event, tell: object) -> Reply:
+    def fenced(event: Event, tell: Tell) -> Reply:
         raise Fenced("actor:shop", 1, 2)
 
     with (
@@ -94,7 +100,7 @@ def test_a_fenced_process_leaves(temporal: Server, tmp_path: Path) -> None:
 def test_silence_is_said(temporal: Server, tmp_path: Path) -> None:
     """Turns that come to nothing for so long end the wait, not the session."""
 
-    def away(event: Event, tell: object) -> Reply:
+    def away(event: Event, tell: Tell) -> Reply:
         raise ConnectionError("nobody is in")
 
     with (
@@ -102,6 +108,31 @@ def test_silence_is_said(temporal: Server, tmp_path: Path) -> None:
         pytest.raises(Unfinished, match="1 sessions did not end"),
     ):
         list(stage.run([case("one")], silence_s=0.5))
+
+
+def test_a_session_that_an_operator_terminates_is_given_up(temporal: Server, tmp_path: Path) -> None:
+    """Its workflow is ended by hand: the session is over, what it had ordered is cancelled, and others are played."""
+
+    def between(event: Event, tell: Tell) -> Reply:
+        if event.to == "boss" and event.correlation_id == lost:
+            asyncio.run(terminated(temporal.address, lost))
+            raise ConnectionError("the boss is away")
+        return tell(event)
+
+    ledger = tmp_path / "ledger"
+    with played(f"sqlite:///{tmp_path}/store.db", version_of(ledger), temporal.address, between) as stage:
+        lost = stage.session_of(case("lost"))
+        ended = {e.scenario: e for e in stage.run([case("lost"), case("good")])}
+        assert ended["good"].success
+        assert not ended["lost"].success
+        assert "terminated" in ended["lost"].outcome["given_up"]
+        assert isinstance(stage.records(lost)[-1], EpisodeEnded)
+    assert sum(line.startswith(f"cancel {lost}/") for line in ledger.read_text().splitlines()) == 3
+
+
+async def terminated(address: str, session: str) -> None:
+    with suppress(RPCError):  # it has been, at the turn's last try
+        await (await Client.connect(address)).get_workflow_handle(session).terminate("enough of it")
 
 
 def test_no_server_is_said_with_what_to_do() -> None:
@@ -115,5 +146,5 @@ def test_no_server_is_said_with_what_to_do() -> None:
 def test_without_the_extra_the_pip_line_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """Temporal is optional: who asks for it without having it is told what to install."""
     monkeypatch.setitem(sys.modules, "temporalio", None)
-    with pytest.raises(ServiceUnavailable, match=r"pip install 'repertory\[temporal\]'"):
+    with pytest.raises(ServiceUnavailable, match=r"pip install -e '\.\[temporal\]'"):
         available()
