@@ -91,3 +91,17 @@ def test_refusals(tmp_path: Path) -> None:
         ["supply_chain", "--version", str(version), "--scenarios", "eval:2:1", "--debug", "boss"],
     ):
         assert main(args) == 2, args
+
+
+def test_what_would_do_nothing_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A bus beside Temporal, a breakpoint there, a Temporal server beside the bus: each is named, nothing is started."""
+    from runtime.run import main
+
+    usual = ["supply_chain", "--version", str(tmp_path), "--scenarios", "eval:2:1"]
+    for more, said in (
+        (["--temporal", "127.0.0.1:7233"], "--temporal"),
+        (["--coordinator", "temporal", "--redis", "embedded"], "--redis"),
+        (["--coordinator", "temporal", "--redis", "embedded", "--debug", "triage"], "--redis, --debug"),
+    ):
+        assert main([*usual, *more]) == 2
+        assert said in capsys.readouterr().err
