@@ -52,4 +52,15 @@ def idle_type(key: str, policy: CausalLM) -> Iterator[Broken]:
         yield Broken(f"{key}.dtype", message, (f"{key}.lora",))
 
 
-RULES = (tiny_shape, a_base_that_knows, idle_type)
+def of_a_mode(key: str, policy: CausalLM) -> Iterator[Broken]:
+    """Settings that only one mode reads."""
+    mode = (f"{key}.mode",)
+    if policy.mode == "generate" and policy.score != "sum":
+        yield Broken(f"{key}.score", "has no effect with mode: generate, which scores no calls; drop it", mode)
+    if policy.mode == "generate" and policy.kl > 0:
+        yield Broken(f"{key}.kl", "has no effect with mode: generate in this version; drop it", mode)
+    if policy.mode == "choose" and policy.call_tokens != CausalLM.model_fields["call_tokens"].default:
+        yield Broken(f"{key}.call_tokens", "has no effect with mode: choose, which writes no calls; drop it", mode)
+
+
+RULES = (tiny_shape, a_base_that_knows, idle_type, of_a_mode)

@@ -61,8 +61,8 @@ class CausalLM(_Seated):
     model: Text = "tiny"
     """`tiny`, `smollm2` (an installed package), a directory or GGUF file, or a hub name that is on this machine."""
     tiny: TinyModel = Field(default_factory=TinyModel)
-    mode: Literal["choose"] = "choose"
-    """`choose`: every legal call is scored, and one is drawn in proportion to exp(score)."""
+    mode: Literal["choose", "generate"] = "choose"
+    """`choose`: every legal call is scored, one is drawn by exp(score); `generate`: it is written token by token."""
     score: Literal["sum", "mean"] = "sum"
     """A call's score: the sum or the mean of its tokens' log-probabilities."""
     lora: LoraSettings | None = None
@@ -71,6 +71,8 @@ class CausalLM(_Seated):
     """Type of a frozen base; `auto`: bfloat16 on a GPU, float32 elsewhere."""
     max_tokens: Count = 1024
     """Tokens of prompt and call together; what was seen is cut to fit, the oldest results first."""
+    call_tokens: Annotated[int, Field(ge=4)] = 64
+    """Tokens of a call that `generate` writes, at most; one that is not complete by then is malformed."""
     critic: Literal["detached", "attached"] = "detached"
     """Whether the value head's error also trains the language model."""
     kl: Rate = 0.0

@@ -89,5 +89,5 @@ def _tiny(
 def _alike(policy: CausalLM) -> str:
     """The same for policies that begin with the same made model: a hash of model, shape and warm start."""
     warmup = policy.warmup.model_dump_json() if policy.warmup else ""
-    text = f"{policy.model} {policy.tiny.model_dump_json()} {warmup} {policy.lora}"
+    text = f"{policy.model} {policy.tiny.model_dump_json()} {warmup} {policy.lora} {policy.mode}"
     return sha256(text.encode()).hexdigest()[:8]

@@ -1,6 +1,7 @@
 """The warm start: before PPO, language models learn to call what somebody else called (behaviour cloning)."""
 
 import json
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -10,13 +11,16 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from assembly.build import Build
 from assembly.lm_sections import CausalLM, Warmup
 from policies.lm.adapters import Owned, forget_base
 from policies.lm.batches import parts_of
+from policies.lm.layout import PAD
 from policies.lm.loading import TINY
 from policies.lm.network import Network, ValueHead
+from policies.lm.writing import Writer
 from policies.playing import Playable, RulePolicy
 from runtime.errors import RepertoryError
 from runtime.records import RECORD, Decided, Observed, Record
@@ -29,6 +33,9 @@ RISE = 0.1
 """Share of the steps over which the step size rises: Adam's first steps would else be its wildest."""
 GRADIENT = 1.0
 """Bound on the gradient's norm."""
+
+
+Nets = Mapping[str, Network | Writer]
 
 
 class NothingToImitate(RepertoryError):
@@ -165,7 +172,11 @@ def _shown(seat: Any, pairs: Sequence[tuple[Observed, int]]) -> Shown:
 
 
 def _imitate(
-    seats: Mapping[str, Any], nets: Mapping[str, Network], shown: Mapping[str, Shown], settings: Warmup, seed: int
+    seats: Mapping[str, Any],
+    nets: Nets,
+    shown: Mapping[str, Shown],
+    settings: Warmup,
+    seed: int,
 ) -> dict[str, Imitated]:
     """Train the policies, and write down what they start from."""
     done = _epochs(nets, shown, settings, seed)
@@ -173,16 +184,14 @@ def _imitate(
     return done
 
 
-def _shared(seats: Mapping[str, Any]) -> dict[str, Network]:
+def _shared(seats: Mapping[str, Any]) -> dict[str, Network | Writer]:
     """Networks of all these policies on one model, all of which trains."""
     first = next(iter(seats.values())).spec
     weights = Owned(first.path)
-    return {n: Network(s.spec, weights) for n, s in seats.items()}
+    return {n: (Writer if s.spec.mode == "generate" else Network)(s.spec, weights) for n, s in seats.items()}
 
 
-def _epochs(
-    nets: Mapping[str, Network], shown: Mapping[str, Shown], settings: Warmup, seed: int
-) -> dict[str, Imitated]:
+def _epochs(nets: Nets, shown: Mapping[str, Shown], settings: Warmup, seed: int) -> dict[str, Imitated]:
     chance = np.random.default_rng(digest("warm start", seed))
     parameters = list(dict.fromkeys(p for net in nets.values() for p in net.parameters() if p.requires_grad))
     steps = settings.epochs * sum(-(-len(s) // settings.minibatch) for s in shown.values())
@@ -217,17 +226,30 @@ def _minibatches(shown: Mapping[str, Shown], size: int, chance: np.random.Genera
     return [parts[i] for i in chance.permutation(len(parts))]
 
 
-def _step(net: Network, shown: Shown, smoothing: float) -> tuple[float, int]:
+def _step(net: Network | Writer, shown: Shown, smoothing: float) -> tuple[float, int]:
     """Gradients of one minibatch; its mean loss, and how many calls were foreseen."""
     total, right = 0.0, 0
     for at in parts_of(shown.tokens, net.block, net.spec.chunk):
         part = shown.at(at)
-        scores, _ = net.scores(part.tokens, part.legal)
-        loss = cross_entropy(scores, part, smoothing) * (len(part) / len(shown))
-        loss.backward()
-        total += loss.item()
-        right += int((scores.argmax(1) == part.calls).sum())
+        if isinstance(net, Writer):
+            loss, hits = written_loss(net, part, smoothing)
+        else:
+            scores, _ = net.scores(part.tokens, part.legal)
+            loss, hits = cross_entropy(scores, part, smoothing), int((scores.argmax(1) == part.calls).sum())
+        share = len(part) / len(shown)
+        (loss * share).backward()
+        total += loss.item() * share
+        right += hits
     return total, right
+
+
+def written_loss(net: Writer, shown: Shown, smoothing: float) -> tuple[Tensor, int]:
+    """Mean of −log p of the calls' tokens, nat, less a share of their entropy; and how many are likelier than not."""
+    calls = pad_sequence([torch.tensor(net.spec.calls[c]) for c in shown.calls.tolist()], True, PAD)
+    found = net.follow(shown.tokens, shown.legal, calls)
+    logp = found.logp.sum(1)
+    loss = -((1 - smoothing) * logp + smoothing * found.entropy.sum(1)).mean()
+    return loss, int((logp > math.log(0.5)).sum())
 
 
 def cross_entropy(scores: Tensor, shown: Shown, smoothing: float) -> Tensor:
@@ -251,7 +273,7 @@ def _summary(decisions: int, figures: Sequence[tuple[int, float, int]]) -> Imita
 # -- what is left
 
 
-def _keep(seats: Mapping[str, Any], nets: Mapping[str, Network], done: Mapping[str, Imitated]) -> None:
+def _keep(seats: Mapping[str, Any], nets: Nets, done: Mapping[str, Imitated]) -> None:
     """Write the made model that learned, or each policy's own weights; the file that says it is done comes last."""
     from safetensors.torch import save_file
 

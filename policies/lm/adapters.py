@@ -3,7 +3,7 @@
 import warnings
 import weakref
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from hashlib import sha256
 from itertools import count
 from typing import Any
@@ -77,6 +77,16 @@ class Base:
             self.peft.set_adapter(name)
             self.all_train()
 
+    @contextmanager
+    def bare(self) -> Iterator[Any]:
+        """The model with no adapters at work, whoever has some on it."""
+        if self.peft is None:
+            yield self.model
+            return
+        with self.peft.disable_adapter():
+            yield self.model
+        self.all_train()
+
     def all_train(self) -> None:
         """Peft freezes all adapters but the active ones: other policies would silently get no gradients."""
         for _, p in self.adapters():
@@ -120,7 +130,11 @@ class Owned(Weights):
     @contextmanager
     def used(self) -> Iterator[Any]:
         """The model itself; inside ``reference``, the shared frozen one."""
-        yield self.lm if self._frozen is None else self._frozen.model
+        if self._frozen is None:
+            yield self.lm
+            return
+        with self._frozen.bare() as model:
+            yield model
 
     @contextmanager
     def reference(self) -> Iterator[None]:
@@ -170,11 +184,12 @@ class Adapted(Weights):
     def used(self) -> Iterator[Any]:
         """The base with these adapters at work; inside ``reference``, with none."""
         base = self._base[0]
-        base.switch(self.name)
-        with base.peft.disable_adapter() if self._off else nullcontext():
-            yield base.model
         if self._off:
-            base.all_train()
+            with base.bare() as model:
+                yield model
+            return
+        base.switch(self.name)
+        yield base.model
 
     @contextmanager
     def reference(self) -> Iterator[None]:

@@ -42,6 +42,7 @@ class PromptFeatures:
             "path": self.path,
             "system": self.text.system,
             "calls": list(self.text.calls),
+            "arguments": self.text.arguments,
             "max_tokens": self.max_tokens,
             "start": self.start,
         }
@@ -53,7 +54,7 @@ class PromptFeatures:
 
 def prompts_from_state(state: Mapping[str, Any]) -> PromptFeatures:
     """The features that ``state`` was taken from."""
-    text = RoleText(state["system"], tuple(state["calls"]))
+    text = RoleText(state["system"], tuple(state["calls"]), state["arguments"])
     return PromptFeatures(state["path"], text, state["max_tokens"], state["start"])
 
 

@@ -15,6 +15,9 @@ from torch import Tensor
 PAD = -1
 """Marks places of a row that hold no token."""
 
+TOGETHER = 16
+"""Prompts that share a row, at most: attention's cost grows with the square of a row's length."""
+
 
 @dataclass(frozen=True, slots=True)
 class Packed:
@@ -46,7 +49,8 @@ def chains(tokens: Tensor) -> list[Tensor]:
     rows = rows[order]
     goes_on = ((rows[:-1] == rows[1:]) | (rows[:-1] == PAD)).all(1)
     cuts = np.flatnonzero(~goes_on) + 1
-    return [torch.from_numpy(part) for part in np.split(order, cuts)]
+    groups = (torch.from_numpy(part) for part in np.split(order, cuts))
+    return [piece for group in groups for piece in group.split(TOGETHER)]
 
 
 def _longest(tokens: Tensor) -> int:

@@ -45,6 +45,8 @@ class RoleText:
 
     system: str
     calls: tuple[str, ...]
+    arguments: str = "{}"
+    """JSON: the schema of the arguments, of each tool that takes some."""
 
 
 def role_text(team: Team, role: Role, calls: Sequence[ToolCall]) -> RoleText:
@@ -53,7 +55,8 @@ def role_text(team: Team, role: Role, calls: Sequence[ToolCall]) -> RoleText:
     tools = [_tool_line(team, n) for n in role.tools] + [f"- {p}: {PASSES[p]}" for p in passes]
     ask = 'Answer with one call as JSON: {"tool": NAME}, or {"tool": NAME, "args": {...}}.'
     system = "\n".join([f"You are {role.name}. {role.brief}", "Tools:", *tools, ask])
-    return RoleText(system, tuple(call_text(c) for c in calls))
+    taking = {n: dict(team.tools[n].input_schema) for n in role.tools if team.tools[n].input_schema.get("properties")}
+    return RoleText(system, tuple(call_text(c) for c in calls), json.dumps(taking, sort_keys=True))
 
 
 def _tool_line(team: Team, name: str) -> str:

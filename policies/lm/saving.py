@@ -17,8 +17,8 @@ from policies.export import BadExport, as_json
 from policies.lm.adapters import Adapted
 from policies.lm.featurize import PromptFeaturizer, prompts_from_state
 from policies.lm.loading import load_tokenizer, model_directory
-from policies.lm.network import Network
-from policies.lm.playing import LMPolicy, network_of
+from policies.lm.playing import LMPolicy, WritingPolicy, network_of, policy_of
+from policies.lm.reading import Reader
 from policies.lm.spec import spec_from
 
 KIND = "causal_lm"
@@ -27,7 +27,7 @@ MODELS = "models"
 ADAPTER = "adapter_model.safetensors"
 
 
-def lm_files(name: str, network: Network, features: Mapping[str, Any]) -> dict[str, bytes]:
+def lm_files(name: str, network: Reader, features: Mapping[str, Any]) -> dict[str, bytes]:
     """The files of one policy: its peft adapter, or its model with tokenizer, and how it is asked.
 
     A base that was made for the run comes along; any other is named, with the hash of its weights.
@@ -66,7 +66,7 @@ def save_adapter(weights: Adapted, directory: Path) -> None:
     save_file({k: v.detach().cpu().contiguous() for k, v in state.items()}, directory / ADAPTER, {"format": "pt"})
 
 
-def save_model(network: Network, directory: Path) -> None:
+def save_model(network: Reader, directory: Path) -> None:
     """Write the model and its tokenizer: ``AutoModelForCausalLM.from_pretrained(directory)`` opens it."""
     with network.weights.used() as model:
         model.save_pretrained(directory)
@@ -83,7 +83,7 @@ def weights_hash(directory: Path) -> str:
     return told.hexdigest()[:32]
 
 
-def lm_policy(name: str, files: Mapping[str, bytes], directory: Path) -> LMPolicy:
+def lm_policy(name: str, files: Mapping[str, bytes], directory: Path) -> LMPolicy | WritingPolicy:
     """The language model policy of that name, ready to play a team.
 
     Args:
@@ -105,7 +105,7 @@ def lm_policy(name: str, files: Mapping[str, bytes], directory: Path) -> LMPolic
             _load_adapter(network, read_tensors(files[f"policies/{name}/{ADAPTER}"]))
     except (KeyError, ValueError, TypeError, SafetensorError) as error:
         raise BadExport(f"policy {name}: {error!r}") from None
-    return LMPolicy(network, PromptFeaturizer(features))
+    return policy_of(network, PromptFeaturizer(features))
 
 
 def _base(about: Mapping[str, Any], directory: Path) -> Path:
@@ -117,7 +117,7 @@ def _base(about: Mapping[str, Any], directory: Path) -> Path:
     return path
 
 
-def _load_adapter(network: Network, state: Mapping[str, torch.Tensor]) -> None:
+def _load_adapter(network: Reader, state: Mapping[str, torch.Tensor]) -> None:
     """Put a saved adapter's tensors into this network's own."""
     assert isinstance(network.weights, Adapted)
     mine = {k.replace("|", "."): v for k, v in network.weights.lora.items()}

@@ -40,6 +40,12 @@ class LMSpec:
     """The prompt's tokens after it."""
     calls: tuple[Tokens, ...]
     """The candidates' tokens, in their order."""
+    texts: tuple[str, ...] = ()
+    """The candidates as JSON text, in their order."""
+    arguments: str = "{}"
+    """JSON: the schema of the arguments, of each tool that takes some."""
+    longest: int = 64
+    """Tokens of a call that is written, at most; one that is not complete by then is malformed."""
     room: int
     """Tokens of what the agent has seen, at most."""
     detached: bool = True
@@ -72,5 +78,6 @@ def spec_from(fields: Mapping[str, Any]) -> LMSpec:
         "head": tuple(fields["head"]),
         "tail": tuple(fields["tail"]),
         "calls": tuple(tuple(c) for c in fields["calls"]),
+        "texts": tuple(fields["texts"]),
     }
     return LMSpec(**made)

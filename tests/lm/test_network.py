@@ -8,7 +8,7 @@ import torch
 
 from policies.choice import ILLEGAL
 from policies.lm.batches import in_parts, parts_of
-from policies.lm.layout import PAD, chains
+from policies.lm.layout import PAD, TOGETHER, chains
 from policies.lm.tree import call_tree
 from tests.lm.small import by_hand, network, seen, turns
 
@@ -140,7 +140,7 @@ def test_parts_hold_every_row_once_and_keep_an_episodes_turns_together(tiny: str
     """Rows of like length together, within the bound, and put back in order."""
     net = network(tiny)
     tokens = seen(tiny, turns() * 3)
-    parts = parts_of(tokens, net.block, 400)
+    parts = parts_of(tokens, net.block, 150)
     assert sorted(torch.cat(parts).tolist()) == list(range(15))
     assert len(parts) > 1
     lengths = (tokens != PAD).sum(1)
@@ -149,7 +149,7 @@ def test_parts_hold_every_row_once_and_keep_an_episodes_turns_together(tiny: str
     with torch.no_grad():
         whole = net.scores(tokens, EVERY.repeat(3, 1))[0]
         pieces = in_parts(
-            network(tiny, chunk=400), tokens, lambda at: net.scores(tokens[at], EVERY.repeat(3, 1)[at])[0]
+            network(tiny, chunk=150), tokens, lambda at: net.scores(tokens[at], EVERY.repeat(3, 1)[at])[0]
         )
     assert pieces.numpy() == pytest.approx(whole.numpy(), abs=1e-4)
 
@@ -158,6 +158,15 @@ def test_chains_are_the_prompts_that_go_on_from_each_other(tiny: str) -> None:
     """Wherever they stand in the batch."""
     found = [sorted(c.tolist()) for c in chains(seen(tiny, turns()))]
     assert sorted(found) == [[0, 2, 3], [1, 4]]
+
+
+def test_prompts_that_are_all_the_same_share_rows_of_bounded_length(tiny: str) -> None:
+    """A team that sees one and the same thing for ever costs no more than any other."""
+    tokens = seen(tiny, turns()[:1] * 100)
+    assert max(map(len, chains(tokens))) <= TOGETHER
+    with torch.no_grad():
+        scores = network(tiny).scores(tokens, torch.ones(100, 3, dtype=torch.bool))[0]
+    assert scores.numpy() == pytest.approx(scores[:1].expand(100, -1).numpy(), abs=1e-4)
 
 
 def test_a_tree_holds_each_common_beginning_once() -> None:

@@ -50,8 +50,10 @@ class Actor:
         """
         batch = {Columns.OBS: {k: torch.from_numpy(v).to(self._device) for k, v in observations.items()}}
         # RLlib's public methods switch all submodules to eval and back on every call; the runner does so once.
-        forward = self.module._forward_exploration if keys is not None else self.module._forward_inference
-        out = forward(batch)
+        if hasattr(self.module, "generate"):
+            out = self.module.generate(batch, keys)
+        else:
+            out = (self.module._forward_exploration if keys is not None else self.module._forward_inference)(batch)
         drawn = self._given(out) or self._drawn(out[Columns.ACTION_DIST_INPUTS], keys)
         if MASK in observations and drawn.actions.ndim == 1:
             self._check_legal(observations[MASK], drawn.actions)
@@ -81,6 +83,8 @@ class Actor:
 
     def _outward(self, actions: np.ndarray) -> Sequence[Any]:
         """The actions in the environment's own terms."""
+        if hasattr(self.module, "spoken"):
+            return self.module.spoken(actions)
         if isinstance(self.space, gym.spaces.Discrete):
             return (actions + self.space.start).tolist() if self.space.start else actions.tolist()
         if isinstance(self.space, gym.spaces.Box) and self._squashed:

@@ -10,11 +10,12 @@ from ray.rllib.evaluation.postprocessing import Postprocessing
 
 from policies.lm.batches import parts_of
 from policies.lm.featurize import TOKENS
-from policies.lm.layout import chains
+from policies.lm.layout import PAD, chains
 from runtime.errors import RepertoryError
 from trainers.rllib.fragment import ModuleID
 from trainers.rllib.learner import GRADIENT_NORM, RepertoryLearner
-from trainers.rllib.lm_module import CausalLMModule
+from trainers.rllib.lm_module import CausalLMModule, WritingModule
+from trainers.rllib.lm_tokens import TOKEN_ADVANTAGES, token_advantages, token_loss
 from trainers.rllib.losses import Coefficients, Loss
 from trainers.rllib.minibatches import FairMinibatches, Minibatch
 
@@ -54,7 +55,13 @@ class LMLearner(RepertoryLearner):
         batches = super()._batches(fragments)
         for mid, batch in batches.items():
             module = self._policy(mid)
-            if isinstance(module, CausalLMModule) and module.spec.kl > 0:
+            if isinstance(module, WritingModule):
+                width = max(1, int((batch[Columns.ACTIONS] != PAD).sum(1).max()))
+                batch |= {k: batch[k][:, :width] for k in (Columns.ACTIONS, Columns.ACTION_LOGP)}
+                batch[TOKEN_ADVANTAGES] = token_advantages(
+                    module.token_values(batch), batch, normalize=self.fragment_to_batch.normalize
+                )
+            elif isinstance(module, CausalLMModule) and module.spec.kl > 0:
                 batch[REFERENCE] = module.reference_scores(batch)
         return batches
 
@@ -83,12 +90,12 @@ class LMLearner(RepertoryLearner):
     def _accumulate(self, mid: ModuleID, batch: dict[str, Any], weights: Coefficients) -> dict[str, torch.Tensor]:
         """One gradient step: passes over parts of the minibatch, whose gradients add up to the whole's."""
         module = self._policy(mid)
-        rows = len(batch[Postprocessing.ADVANTAGES])
+        whole = _weight(batch)
         sums: dict[str, torch.Tensor] = {}
         last: Loss | None = None
         for at in parts_of(batch[Columns.OBS][TOKENS], module.pi.block, module.spec.chunk):
             part = _taken(batch, at.to(batch[Postprocessing.ADVANTAGES].device))
-            share = len(at) / rows
+            share = _weight(part) / whole
             with self._precision():
                 out = module._forward_train(part)
                 last = self._loss(mid, part, out, weights)
@@ -98,6 +105,13 @@ class LMLearner(RepertoryLearner):
                 sums[name] = sums.get(name, torch.zeros((), device=value.device)) + value * share
         assert last is not None
         return {**sums, GRADIENT_NORM: self._apply(mid, last)}
+
+    def _loss(self, mid: ModuleID, batch: dict[str, Any], out: Mapping[str, Any], weights: Coefficients) -> Loss:
+        module = self._policy(mid)
+        if not isinstance(module, WritingModule):
+            return super()._loss(mid, batch, out, weights)
+        values = module.compute_values(batch, embeddings=out[Columns.EMBEDDINGS]).float()
+        return token_loss(batch, out[Columns.ACTION_DIST_INPUTS].float(), values, weights)
 
     def _with_reference(
         self, module: CausalLMModule, batch: Mapping[str, Any], out: Mapping[str, Any], total: torch.Tensor
@@ -119,6 +133,12 @@ class EpisodeMinibatches(FairMinibatches):
             return super()._order(batch, count)
         groups = [g.numpy() for g in chains(batch[Columns.OBS][TOKENS])]
         return np.concatenate([groups[i] for i in self.chance.permutation(len(groups))])
+
+
+def _weight(batch: Mapping[str, Any]) -> int:
+    """What a mean is taken over: decisions, or the tokens of written calls."""
+    actions = batch[Columns.ACTIONS]
+    return int((actions != PAD).sum()) if TOKEN_ADVANTAGES in batch else len(actions)
 
 
 def _times(schedule: Any, pace: float) -> Any:

@@ -9,6 +9,7 @@ from ray.rllib.core.rl_module.torch import TorchRLModule
 
 from policies.lm.batches import in_parts
 from policies.lm.featurize import TOKENS
+from policies.lm.layout import PAD
 from policies.lm.network import ValueHead
 from policies.lm.playing import network_of
 from policies.lm.spec import spec_from
@@ -23,7 +24,7 @@ class CausalLMModule(TorchRLModule, ValueFunctionAPI, InferenceOnlyAPI):
 
     def setup(self) -> None:
         self.spec = spec_from(self.model_config["spec"])
-        self.pi = network_of(self.spec)
+        self.pi: Any = network_of(self.spec)
         self.vf = ValueHead(self.pi.weights.hidden_size)
         if self.spec.start:
             from safetensors.torch import load_file
@@ -67,3 +68,41 @@ class CausalLMModule(TorchRLModule, ValueFunctionAPI, InferenceOnlyAPI):
 
     def get_non_inference_attributes(self) -> list[str]:
         return ["vf"]
+
+
+class WritingModule(CausalLMModule):
+    """A model that writes its calls; actions are their tokens, ``(B, T)``, padded with PAD."""
+
+    def generate(self, batch: dict[str, Any], keys: Any) -> dict[str, Any]:
+        """Calls for a batch, and each token's log-probability; without keys the likeliest tokens."""
+        seen = batch[Columns.OBS]
+        said = self.pi.write(seen[TOKENS], seen[MASK], keys)
+        return {Columns.ACTIONS: torch.from_numpy(said.tokens), Columns.ACTION_LOGP: torch.from_numpy(said.logp)}
+
+    def spoken(self, actions: Any) -> list[str]:
+        """Actions as the environment takes them: calls as text."""
+        return self.pi.spoken(actions)
+
+    def _forward(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+        return self.generate(batch, None)
+
+    def _forward_train(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+        """Along the calls that were written: (B, T, 2) of log-probability and entropy, and each token's state."""
+        seen = batch[Columns.OBS]
+        found = self.pi.follow(seen[TOKENS], seen[MASK], batch[Columns.ACTIONS])
+        return {
+            Columns.ACTION_DIST_INPUTS: torch.stack([found.logp, found.entropy], -1),
+            Columns.EMBEDDINGS: found.hidden,
+        }
+
+    def token_values(self, batch: dict[str, Any]) -> Any:
+        """(B, T) what the critic says before each token."""
+        seen, calls = batch[Columns.OBS], batch[Columns.ACTIONS]
+        width = max(1, int((calls != PAD).sum(1).max()))
+
+        def ask(at: Any) -> Any:
+            values = self.vf(self.pi.follow(seen[TOKENS][at], seen[MASK][at], calls[at]).hidden)
+            return torch.nn.functional.pad(values, (0, width - values.shape[1]))
+
+        with torch.no_grad():
+            return in_parts(self.pi, seen[TOKENS], ask)

@@ -13,10 +13,11 @@ from policies.lm.featurize import TOKENS, PromptFeaturizer
 from policies.lm.layout import PAD
 from policies.lm.loading import TINY
 from policies.lm.network import Network
-from policies.lm.playing import LMPolicy, network_of
+from policies.lm.playing import network_of, policy_of
 from policies.lm.spec import LMSpec, Lora
+from policies.lm.writing import Writer
 from policies.playing import Playable
-from trainers.rllib.lm_module import CausalLMModule
+from trainers.rllib.lm_module import CausalLMModule, WritingModule
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +32,13 @@ class LMSeat:
     def module(self) -> RLModuleSpec:
         """The policy as RLlib builds it."""
         return RLModuleSpec(
-            module_class=CausalLMModule,
+            module_class=WritingModule if self.spec.mode == "generate" else CausalLMModule,
             observation_space=self.observations,
             action_space=self.actions,
             model_config={"spec": self.spec.as_json()},
         )
 
-    def actor(self, weights: Mapping[str, Any] | None = None) -> Network:
+    def actor(self, weights: Mapping[str, Any] | None = None) -> Network | Writer:
         """The network that decides, with these weights of its module, or as it is before training."""
         import torch
 
@@ -49,7 +50,7 @@ class LMSeat:
 
     def policy(self, actor: Any) -> Playable:
         """The network at play."""
-        return LMPolicy(actor, self.featurize)
+        return policy_of(actor, self.featurize)
 
 
 def lm_seat(settings: CausalLM, featurize: PromptFeaturizer, actions: gym.Space[Any], device: str) -> LMSeat:
@@ -70,6 +71,9 @@ def lm_seat(settings: CausalLM, featurize: PromptFeaturizer, actions: gym.Space[
         head=prompter.head,
         tail=prompter.tail,
         calls=prompter.calls,
+        texts=features.text.calls,
+        arguments=features.text.arguments,
+        longest=settings.call_tokens,
         room=prompter.room,
         detached=settings.critic == "detached",
         checkpointing=settings.checkpointing,
