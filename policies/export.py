@@ -4,18 +4,19 @@ import json
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from safetensors import SafetensorError
-from safetensors.torch import load as read_tensors
-from safetensors.torch import save as write_tensors
-from torch import Tensor
 
-from policies.encoder import Actor, EncoderSpec
 from policies.features import from_state
 from policies.featurize import TextFeaturizer
 from policies.playing import EncoderPolicy
 from runtime.errors import RepertoryError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from policies.encoder import Actor, EncoderSpec
 
 MANIFEST = "manifest.json"
 
@@ -32,11 +33,13 @@ def content_hash(files: Mapping[str, bytes]) -> str:
     return told.hexdigest()[:32]
 
 
-def encoder_files(name: str, actor: Actor, spec: EncoderSpec, features: Mapping[str, Any]) -> dict[str, bytes]:
+def encoder_files(name: str, actor: "Actor", spec: "EncoderSpec", features: Mapping[str, Any]) -> dict[str, bytes]:
     """The files of one encoder policy: weights, and what they need to be used."""
+    from safetensors.torch import save
+
     tensors: dict[str, Tensor] = {k: v.detach().cpu().contiguous() for k, v in actor.state_dict().items()}
     about = {"kind": "encoder", "spec": spec.as_json(), "features": features}
-    return {f"policies/{name}.safetensors": write_tensors(tensors), f"policies/{name}.json": as_json(about)}
+    return {f"policies/{name}.safetensors": save(tensors), f"policies/{name}.json": as_json(about)}
 
 
 def as_json(value: Any) -> bytes:
@@ -87,12 +90,16 @@ def encoder_policy(name: str, files: Mapping[str, bytes]) -> EncoderPolicy:
     Raises:
         BadExport: it is missing, of another kind, or its weights do not fit its shape.
     """
+    from safetensors.torch import load
+
+    from policies.encoder import Actor
+
     try:
         about = json.loads(files[f"policies/{name}.json"])
         if about["kind"] != "encoder" or about["features"] is None:
             raise BadExport(f"policy {name} is a {about['kind']} without text features: it cannot be played on its own")
         actor = Actor(_spec(about["spec"]))
-        actor.load_state_dict(read_tensors(files[f"policies/{name}.safetensors"]))
+        actor.load_state_dict(load(files[f"policies/{name}.safetensors"]))
         featurize = TextFeaturizer(from_state(about["features"]))
     except (KeyError, RuntimeError, ValueError, TypeError, SafetensorError) as error:
         raise BadExport(f"policy {name}: {error}") from None
@@ -107,6 +114,8 @@ def kind_of(name: str, files: Mapping[str, bytes]) -> str:
         raise BadExport(f"policy {name}: {error!r}") from None
 
 
-def _spec(fields: Mapping[str, Any]) -> EncoderSpec:
+def _spec(fields: Mapping[str, Any]) -> "EncoderSpec":
+    from policies.encoder import EncoderSpec
+
     known: dict[str, Any] = {**fields, "hidden": tuple(fields["hidden"])}
     return EncoderSpec(**known)

@@ -3,18 +3,19 @@
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from policies.choice import choose, log_probabilities
-from policies.encoder import Actor
 from policies.featurize import Arrays
 from runtime.records import ToolCall
 from runtime.seams import digest, uniform
 from runtime.types import AgentId, Observation, ScriptedPolicy
+
+if TYPE_CHECKING:
+    from policies.encoder import Actor
 
 Featurize = Callable[[Sequence[Any]], Arrays]
 
@@ -60,19 +61,21 @@ class EncoderPolicy:
     """A trained encoder policy with frozen weights."""
 
     def __init__(
-        self, actor: Actor, featurize: Featurize, to_action: Callable[[NDArray[Any]], Any] | None = None
+        self, actor: "Actor", featurize: Featurize, to_action: Callable[[NDArray[Any]], Any] | None = None
     ) -> None:
         self.actor = actor.eval()
         self.featurize = featurize
         self._to_action = to_action
         """From the network's outputs to an action, where actions are not a single choice."""
 
-    @torch.no_grad()
     def decide(self, turns: Sequence[Turn], greedy: bool) -> Sequence[Choice]:
         """A choice a turn, by one forward pass."""
+        import torch
+
         arrays = self.featurize([t.seen for t in turns])
         legal = torch.from_numpy(arrays["action_mask"]) if "action_mask" in arrays else None
-        outputs: NDArray[np.float32] = self.actor(torch.from_numpy(arrays["features"]), legal).numpy()
+        with torch.no_grad():
+            outputs: NDArray[np.float32] = self.actor(torch.from_numpy(arrays["features"]), legal).numpy()
         if self._to_action is not None:
             return [Choice(self._to_action(row)) for row in outputs]
         logp = log_probabilities(outputs)

@@ -94,7 +94,7 @@ def test_refusals(tmp_path: Path) -> None:
 
 
 def test_what_would_do_nothing_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A bus beside Temporal, a breakpoint there, a Temporal server beside the bus: each is named, nothing is started."""
+    """A bus beside Temporal, a breakpoint there, a Temporal server beside the bus: named, and nothing started."""
     from runtime.run import main
 
     usual = ["supply_chain", "--version", str(tmp_path), "--scenarios", "eval:2:1"]
