@@ -25,6 +25,7 @@ $(VENV)/.stamp: pyproject.toml constraints.txt
 	@echo 'installing into $(VENV): a few minutes the first time, then only when pyproject.toml or constraints.txt change'
 	[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -qq --disable-pip-version-check --no-input -c constraints.txt $(TORCH) -e '.[dev,games]'
+	$(BIN)/python -m pip install -qq --disable-pip-version-check --no-input -c constraints.txt --no-deps xgrammar apache-tvm-ffi
 	@touch $@
 
 install: $(VENV)/.stamp ## make .venv with the exact versions of constraints.txt

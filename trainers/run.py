@@ -33,7 +33,7 @@ EXTRAS = {
     "peft": "lm",
     "gguf": "lm",
     "accelerate": "lm",
-    "xgrammar": "lm",
+    "xgrammar": "generate",
     "mpe2": "games",
     "rlcard": "games",
 }
