@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from assembly.fit import agreements
 from assembly.giving_up import given_up
-from assembly.live import CLIENT, opening
+from assembly.live import CLIENT, USUAL, Manner, opening
 from assembly.stage_live import WINDOW, Ended, Unfinished
 from assembly.versions import Version
 from runtime.actor.agent import Reply
@@ -19,7 +19,8 @@ from runtime.coordinator.checked import CheckedMaker
 from runtime.coordinator.temporal import Coordinator
 from runtime.records import AnyRecord, Json
 from runtime.seams import digest
-from runtime.store import history, open_store
+from runtime.store import history, marks, open_store
+from runtime.tools import canonical
 from runtime.types import AgentId, Scenario
 
 if TYPE_CHECKING:
@@ -47,22 +48,25 @@ class TemporalStage:
         version: what plays.
         tell: has one of the team's agents, on that store, deal with an event, once.
         address: the Temporal server's ``HOST:PORT``.
+        manner: how the agents play.
 
     Raises:
         ServiceUnavailable: temporalio is not installed, or the server does not answer.
     """
 
-    def __init__(self, store: str, version: Version, tell: Callable[[Event], Reply], address: str) -> None:
+    def __init__(
+        self, store: str, version: Version, tell: Callable[[Event], Reply], address: str, manner: Manner = USUAL
+    ) -> None:
         self.version = version
         self._closing = ExitStack()
         self._store = open_store(store)
         self._closing.callback(self._store.close)
-        self._place = f"{digest(store):016x}"
+        which = digest(self._store.write(marks.identity), manner.greedy, manner.seed)
+        self._queue = f"repertory:{version.team.name}:{version.name}:{which:016x}"
         self.dead = 0
         """Events that were given up."""
-        queue = f"repertory:{version.team.name}:{version.name}:{self._place}"
         try:
-            self._coordinator = Coordinator(address, queue, tell=tell, give_up=self._give_up)
+            self._coordinator = Coordinator(address, self._queue, tell=tell, give_up=self._give_up)
         except BaseException:
             self._closing.close()
             raise
@@ -75,8 +79,8 @@ class TemporalStage:
         self._closing.close()
 
     def session_of(self, scenario: Scenario) -> str:
-        """The session on a scenario: there is one for each store and version, also after a restart."""
-        return f"{digest(self._place, self.version.team.name, self.version.name, scenario.id):016x}"
+        """The session on a scenario: one in each store for each version and manner, also after a restart."""
+        return f"{digest(self._queue, canonical(opening(scenario))):016x}"
 
     def run(self, scenarios: Iterable[Scenario], *, window: int = WINDOW, silence_s: float = 60.0) -> Iterator[Ended]:
         """Play scenarios, so many at once, and yield each as it ends; one that had ended before is not played again.

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 from runtime.errors import RepertoryError, ServiceUnavailable
 
 if TYPE_CHECKING:
+    from assembly.live import Manner
     from assembly.stage_live import Place, Stage
     from assembly.stage_temporal import TemporalStage
     from assembly.versions import Version
-    from runtime.actor.spec import AgentSpec
     from runtime.types import Scenario
 
 DONE, FAULT, REFUSED, UNAVAILABLE, INTERRUPTED = 0, 1, 2, 3, 130
@@ -127,32 +127,31 @@ def _scenarios(asked: str, version: "Version") -> "Iterator[Scenario]":
 
 def _live(asked: argparse.Namespace, version: "Version", scenarios: "list[Scenario]") -> int:
     from assembly.live import Manner
-    from assembly.stage_live import Place, agent_specs
+    from assembly.stage_live import Place
 
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     place = Place.under(asked.dir or Path("live") / asked.team / stamp, asked.redis or "embedded", asked.store)
     manner = Manner(greedy=not asked.sample, seed=asked.seed)
-    specs = agent_specs(place, asked.version, version, manner)
-    if asked.coordinator == "temporal":
-        return _by_temporal(asked, place, version, specs, scenarios)
-    if asked.debug:
-        from runtime.debug import stop_before
-
-        watched = agent_specs(place, asked.version, version, replace(manner, before=stop_before(asked.debug)))
-        specs[asked.debug] = watched[asked.debug]
-    return _by_bus(asked, place, version, specs, scenarios)
+    by = _by_temporal if asked.coordinator == "temporal" else _by_bus
+    return by(asked, place, version, manner, scenarios)
 
 
 def _by_bus(
     asked: argparse.Namespace,
     place: "Place",
     version: "Version",
-    specs: "Mapping[str, AgentSpec]",
+    manner: "Manner",
     scenarios: "list[Scenario]",
 ) -> int:
-    from assembly.stage_live import Stage
+    from assembly.stage_live import Stage, agent_specs
     from runtime.actor import hosting
 
+    specs = agent_specs(place, asked.version, version, manner)
+    if asked.debug:
+        from runtime.debug import stop_before
+
+        watched = agent_specs(place, asked.version, version, replace(manner, before=stop_before(asked.debug)))
+        specs[asked.debug] = watched[asked.debug]
     with Stage(place, version) as stage:
         print(f"bus: {place.redis}")
         with hosting(list(specs.values()), foreground=asked.debug) as pids:
@@ -164,16 +163,18 @@ def _by_temporal(
     asked: argparse.Namespace,
     place: "Place",
     version: "Version",
-    specs: "Mapping[str, AgentSpec]",
+    manner: "Manner",
     scenarios: "list[Scenario]",
 ) -> int:
+    from assembly.stage_live import agent_specs
     from assembly.stage_temporal import TemporalStage, told_specs
     from runtime.coordinator.seats import seated
     from runtime.coordinator.temporal import ADDRESS, reachable
 
     address = asked.temporal or ADDRESS
     reachable(address)
-    with seated(told_specs(specs, version)) as seats, TemporalStage(place.store, version, seats.tell, address) as stage:
+    specs = told_specs(agent_specs(place, asked.version, version, manner), version)
+    with seated(specs) as seats, TemporalStage(place.store, version, seats.tell, address, manner) as stage:
         print(f"temporal: {address}")
         _show(seats.pids, place)
         return _played(stage, scenarios, asked)

@@ -73,11 +73,10 @@ class Turns:
         return await self._beating(lambda: self._give_up(session, reason))
 
     async def _beating(self, work: Callable[[], T]) -> T:
-        """The work's result, with a sign of life now and then."""
+        """The work's result, with a sign of life now and then: none where it is short, since each is a call."""
         running: asyncio.Future[T] = asyncio.get_running_loop().run_in_executor(self._threads, work)
-        while not running.done():
+        while not (await asyncio.wait({running}, timeout=BEAT_S))[0]:
             activity.heartbeat()
-            await asyncio.wait({running}, timeout=BEAT_S)
         return running.result()
 
     def all(self) -> list[Callable[..., Any]]:

@@ -46,6 +46,19 @@ def test_a_chain_runs_as_it_does_on_the_bus(temporal: Server, tmp_path: Path) ->
         assert stage.dead == 0
 
 
+def test_a_new_store_has_sessions_of_its_own(temporal: Server, tmp_path: Path) -> None:
+    """Made anew in the same place, it plays again: what the server remembers are sessions that it does not have."""
+    ended: list[str] = []
+    for _ in range(2):
+        with played(f"sqlite:///{tmp_path}/store.db", version_of(tmp_path / "ledger"), temporal.address) as stage:
+            (end,) = stage.run([case("one")])
+            assert len(decided(stage.records(end.session))) == 5
+            ended.append(end.session)
+        for file in tmp_path.glob("store.db*"):
+            file.unlink()
+    assert len(set(ended)) == 2
+
+
 def test_a_turn_whose_answer_is_lost_is_done_once(temporal: Server, tmp_path: Path) -> None:
     """The turn was committed and its process died before it could say so: asked again, nothing is done twice."""
     lost: set[str] = set()
