@@ -25,7 +25,7 @@ class LoraSettings(Section):
 
     r: Count = 8
     """Rank."""
-    alpha: Positive = 16.0
+    alpha: Count = 16
     """Scale: what the adapters say is multiplied with `alpha / r`."""
     targets: Annotated[tuple[Text, ...], Strict(False)] = ("q_proj", "k_proj", "v_proj", "o_proj")
     """The layers that get adapters, by the end of their names."""

@@ -3,7 +3,7 @@
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -21,11 +21,10 @@ from policies.lm.layout import PAD
 from policies.lm.loading import TINY
 from policies.lm.network import Network, ValueHead
 from policies.lm.writing import Writer
-from policies.playing import Playable, RulePolicy
 from runtime.errors import RepertoryError
-from runtime.records import RECORD, Decided, Observed, Record
 from runtime.seams import digest
-from trainers.play import play
+from trainers.demonstrations import Shown, demonstrations
+from trainers.rllib.connector import Standardizer
 
 REPORT = "warmup.json"
 """Beside the models: how each policy imitates."""
@@ -36,29 +35,13 @@ GRADIENT = 1.0
 
 
 Nets = Mapping[str, Network | Writer]
+Heads = Mapping[str, ValueHead]
+VALUE_WEIGHT = 0.5
+"""Weight of the critic's squared error beside the cross-entropy."""
 
 
 class NothingToImitate(RepertoryError):
     """A warm start has no decision of a policy to learn from."""
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """What was shown of one policy's decisions."""
-
-    tokens: Tensor
-    """(B, L) int32."""
-    legal: Tensor
-    """(B, K) bool."""
-    calls: Tensor
-    """(B,) int64, the candidate that was called."""
-
-    def __len__(self) -> int:
-        return len(self.calls)
-
-    def at(self, rows: Tensor) -> "Shown":
-        """Some of them."""
-        return Shown(self.tokens[rows], self.legal[rows], self.calls[rows])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,20 +55,21 @@ class Imitated:
     """Mean cross-entropy over the last epoch, nat."""
 
 
-def warm_up(build: Build, seats: Mapping[str, Any]) -> dict[str, Imitated]:
+def warm_up(build: Build, seats: Mapping[str, Any], standardizer: Standardizer | None = None) -> dict[str, Imitated]:
     """Give every policy its warm start that has none yet; what it leaves, samplers and learner begin with.
 
     Args:
         build: the experiment.
         seats: of the learning policies, by name.
+        standardizer: in whose units critics learn what the expert's calls came to; nothing of it changes.
     """
-    waiting = {n: p for n, p in build.learned.items() if _waits(p, seats[n])}
+    waiting = {n: p for n, p in build.learned.items() if isinstance(p, CausalLM) and _waits(p, seats[n])}
     done: dict[str, Imitated] = {}
     for names in _together(waiting, seats):
         settings = waiting[names[0]].warmup
         assert settings is not None
         own = {n: seats[n] for n in names}
-        shown = demonstrations(build, own, settings)
+        shown = demonstrations(build, own, settings, standardizer)
         lacking = [n for n in names if n not in shown or not len(shown[n])]
         if lacking:
             raise NothingToImitate(f"warmup.from {settings.source} shows no decision for {', '.join(lacking)}")
@@ -94,8 +78,8 @@ def warm_up(build: Build, seats: Mapping[str, Any]) -> dict[str, Imitated]:
     return done
 
 
-def _waits(policy: Any, seat: Any) -> bool:
-    return isinstance(policy, CausalLM) and policy.warmup is not None and not Path(seat.spec.start).is_file()
+def _waits(policy: CausalLM, seat: Any) -> bool:
+    return policy.warmup is not None and not Path(seat.spec.start).is_file()
 
 
 def _together(waiting: Mapping[str, CausalLM], seats: Mapping[str, Any]) -> list[list[str]]:
@@ -105,67 +89,6 @@ def _together(waiting: Mapping[str, CausalLM], seats: Mapping[str, Any]) -> list
         key = (seats[name].spec.path, policy.warmup) if policy.model == TINY else name
         groups[key].append(name)
     return list(groups.values())
-
-
-# -- what is shown
-
-
-def demonstrations(build: Build, seats: Mapping[str, Any], settings: Warmup) -> dict[str, Shown]:
-    """Decisions to imitate, by policy."""
-    path = build.folder / settings.source
-    if path.suffix == ".jsonl":
-        episodes = _read(path, settings.episodes)
-    else:
-        episodes = _played(build, settings)
-    found: dict[str, list[tuple[Observed, int]]] = defaultdict(list)
-    for records in episodes:
-        for seen, call in _decisions(records):
-            found[build.policy_of[seen.agent]].append((seen, call))
-    return {n: _shown(seats[n], pairs) for n, pairs in found.items() if n in seats and pairs}
-
-
-def _played(build: Build, settings: Warmup) -> Iterator[Sequence[Record]]:
-    from trainers.rllib.algorithm import make_adapter
-
-    assert build.team is not None
-    rules = build.team.baselines[settings.source].policies
-    assert rules is not None
-    seats: dict[str, Playable] = {a: RulePolicy(rules[a]) for a in build.learners}
-    seed = digest("warm start", build.experiment.seed) % 2**31
-    for played in play(lambda: make_adapter(build, "train"), seats, range(settings.episodes), seed=seed, greedy=False):
-        yield played.records
-
-
-def _read(path: Path, most: int) -> Iterator[Sequence[Record]]:
-    """Episodes of a file of records, a line a record; an episode is what has one correlation id."""
-    episodes: dict[str, list[Record]] = {}
-    with path.open() as lines:
-        for line in lines:
-            record = RECORD.validate_json(line)
-            if record.correlation_id not in episodes and len(episodes) >= most:
-                continue
-            episodes.setdefault(record.correlation_id, []).append(record)
-    yield from episodes.values()
-
-
-def _decisions(records: Iterable[Record]) -> Iterator[tuple[Observed, int]]:
-    """What was seen, and the candidate that was called, where it was one and legal."""
-    seen: Observed | None = None
-    for record in records:
-        if isinstance(record, Observed):
-            seen = record
-        elif isinstance(record, Decided) and seen is not None and record.call in seen.candidates:
-            call = seen.candidates.index(record.call)
-            if not seen.mask or seen.mask[call]:
-                yield seen, call
-
-
-def _shown(seat: Any, pairs: Sequence[tuple[Observed, int]]) -> Shown:
-    everything = [True] * seat.spec.outputs
-    seen = [{"text": o.text, "action_mask": np.array(o.mask or everything)} for o, _ in pairs]
-    arrays = seat.featurize(seen)
-    calls = torch.tensor([c for _, c in pairs])
-    return Shown(torch.from_numpy(arrays["tokens"]), torch.from_numpy(arrays["action_mask"]), calls)
 
 
 # -- how it is learned
@@ -179,8 +102,9 @@ def _imitate(
     seed: int,
 ) -> dict[str, Imitated]:
     """Train the policies, and write down what they start from."""
-    done = _epochs(nets, shown, settings, seed)
-    _keep(seats, nets, done)
+    heads = {n: ValueHead(net.weights.hidden_size) for n, net in nets.items()}
+    done = _epochs(nets, heads, shown, settings, seed)
+    _keep(seats, nets, heads, done)
     return done
 
 
@@ -191,9 +115,10 @@ def _shared(seats: Mapping[str, Any]) -> dict[str, Network | Writer]:
     return {n: (Writer if s.spec.mode == "generate" else Network)(s.spec, weights) for n, s in seats.items()}
 
 
-def _epochs(nets: Nets, shown: Mapping[str, Shown], settings: Warmup, seed: int) -> dict[str, Imitated]:
+def _epochs(nets: Nets, heads: Heads, shown: Mapping[str, Shown], settings: Warmup, seed: int) -> dict[str, Imitated]:
     chance = np.random.default_rng(digest("warm start", seed))
-    parameters = list(dict.fromkeys(p for net in nets.values() for p in net.parameters() if p.requires_grad))
+    modules = (*nets.values(), *heads.values())
+    parameters = list(dict.fromkeys(p for module in modules for p in module.parameters() if p.requires_grad))
     steps = settings.epochs * sum(-(-len(s) // settings.minibatch) for s in shown.values())
     adam = torch.optim.AdamW(parameters, lr=settings.lr, weight_decay=0.0)
     pace = torch.optim.lr_scheduler.LambdaLR(adam, lambda step: _pace(step, steps))
@@ -202,7 +127,7 @@ def _epochs(nets: Nets, shown: Mapping[str, Shown], settings: Warmup, seed: int)
         last = defaultdict(list)
         for name, rows in _minibatches(shown, settings.minibatch, chance):
             part = shown[name].at(rows)
-            loss, right = _step(nets[name], part, settings.smoothing)
+            loss, right = _step(nets[name], heads[name], part, settings.smoothing)
             torch.nn.utils.clip_grad_norm_(parameters, GRADIENT)
             adam.step()
             pace.step()
@@ -226,30 +151,40 @@ def _minibatches(shown: Mapping[str, Shown], size: int, chance: np.random.Genera
     return [parts[i] for i in chance.permutation(len(parts))]
 
 
-def _step(net: Network | Writer, shown: Shown, smoothing: float) -> tuple[float, int]:
+def _step(net: Network | Writer, head: ValueHead, shown: Shown, smoothing: float) -> tuple[float, int]:
     """Gradients of one minibatch; its mean loss, and how many calls were foreseen."""
     total, right = 0.0, 0
     for at in parts_of(shown.tokens, net.block, net.spec.chunk):
         part = shown.at(at)
         if isinstance(net, Writer):
-            loss, hits = written_loss(net, part, smoothing)
+            loss, hits, hidden = written_loss(net, part, smoothing)
         else:
-            scores, _ = net.scores(part.tokens, part.legal)
+            scores, hidden = net.scores(part.tokens, part.legal)
             loss, hits = cross_entropy(scores, part, smoothing), int((scores.argmax(1) == part.calls).sum())
         share = len(part) / len(shown)
-        (loss * share).backward()
+        values = head(hidden.detach() if net.spec.detached else hidden)
+        ((loss + VALUE_WEIGHT * critic_loss(values, part)) * share).backward()
         total += loss.item() * share
         right += hits
     return total, right
 
 
-def written_loss(net: Writer, shown: Shown, smoothing: float) -> tuple[Tensor, int]:
-    """Mean of −log p of the calls' tokens, nat, less a share of their entropy; and how many are likelier than not."""
+def critic_loss(values: Tensor, shown: Shown) -> Tensor:
+    """Mean squared error of the critic, where it is known what came of a decision."""
+    known = shown.returns.isfinite()
+    return (values[known] - shown.returns[known]).square().sum() / max(1, int(known.sum()))
+
+
+def written_loss(net: Writer, shown: Shown, smoothing: float) -> tuple[Tensor, int, Tensor]:
+    """Mean of −log p of the calls' tokens, nat, less a share of their entropy.
+
+    Also how many calls are likelier than not, and each prompt's last hidden state.
+    """
     calls = pad_sequence([torch.tensor(net.spec.calls[c]) for c in shown.calls.tolist()], True, PAD)
     found = net.follow(shown.tokens, shown.legal, calls)
     logp = found.logp.sum(1)
     loss = -((1 - smoothing) * logp + smoothing * found.entropy.sum(1)).mean()
-    return loss, int((logp > math.log(0.5)).sum())
+    return loss, int((logp > math.log(0.5)).sum()), found.hidden[:, 0]
 
 
 def cross_entropy(scores: Tensor, shown: Shown, smoothing: float) -> Tensor:
@@ -273,7 +208,7 @@ def _summary(decisions: int, figures: Sequence[tuple[int, float, int]]) -> Imita
 # -- what is left
 
 
-def _keep(seats: Mapping[str, Any], nets: Nets, done: Mapping[str, Imitated]) -> None:
+def _keep(seats: Mapping[str, Any], nets: Nets, heads: Heads, done: Mapping[str, Imitated]) -> None:
     """Write the made model that learned, or each policy's own weights; the file that says it is done comes last."""
     from safetensors.torch import save_file
 
@@ -286,7 +221,7 @@ def _keep(seats: Mapping[str, Any], nets: Nets, done: Mapping[str, Imitated]) ->
     for name, seat in seats.items():
         start = Path(seat.spec.start)
         own = {} if one else {f"pi.{k}": v for k, v in nets[name].state_dict().items()}
-        critic = {f"vf.{k}": v for k, v in ValueHead(nets[name].weights.hidden_size).state_dict().items()}
+        critic = {f"vf.{k}": v for k, v in heads[name].state_dict().items()}
         start.parent.mkdir(parents=True, exist_ok=True)
         report = start.parent / REPORT
         known = json.loads(report.read_text()) if report.is_file() else {}

@@ -2,7 +2,7 @@
 
 import warnings
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from hashlib import sha256
 from itertools import count
@@ -21,13 +21,13 @@ class Weights(nn.Module):
     hidden_size: int
 
     @contextmanager
-    def used(self) -> Iterator[Any]:
+    def used(self) -> Generator[Any]:
         """The transformers model, ready to be called with these weights."""
         raise NotImplementedError
         yield
 
     @contextmanager
-    def reference(self) -> Iterator[None]:
+    def reference(self) -> Generator[None]:
         """In here, ``used`` gives the frozen model that training began with."""
         raise NotImplementedError
         yield
@@ -78,7 +78,7 @@ class Base:
             self.all_train()
 
     @contextmanager
-    def bare(self) -> Iterator[Any]:
+    def bare(self) -> Generator[Any]:
         """The model with no adapters at work, whoever has some on it."""
         if self.peft is None:
             yield self.model
@@ -128,7 +128,7 @@ class Owned(Weights):
         self._frozen: Base | None = None
 
     @contextmanager
-    def used(self) -> Iterator[Any]:
+    def used(self) -> Generator[Any]:
         """The model itself; inside ``reference``, the shared frozen one."""
         if self._frozen is None:
             yield self.lm
@@ -137,7 +137,7 @@ class Owned(Weights):
             yield model
 
     @contextmanager
-    def reference(self) -> Iterator[None]:
+    def reference(self) -> Generator[None]:
         """A second copy of the model: one that trains as a whole cannot be its own reference."""
         self._frozen = shared_base(self._path, self._dtype, str(next(self.lm.parameters()).device))
         try:
@@ -181,7 +181,7 @@ class Adapted(Weights):
         return self
 
     @contextmanager
-    def used(self) -> Iterator[Any]:
+    def used(self) -> Generator[Any]:
         """The base with these adapters at work; inside ``reference``, with none."""
         base = self._base[0]
         if self._off:
@@ -192,7 +192,7 @@ class Adapted(Weights):
         yield base.model
 
     @contextmanager
-    def reference(self) -> Iterator[None]:
+    def reference(self) -> Generator[None]:
         """The base alone: no second copy."""
         self._off = True
         try:

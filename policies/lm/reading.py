@@ -1,6 +1,6 @@
 """One pass of a model over many prompts of a role: the head read once, turns of an episode in one row."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -50,7 +50,7 @@ class Reader(nn.Module):
             return self.read(model, tokens, self.constant("tail_tokens"), *in_a_row(size, tokens.device))[:, -1]
 
     @contextmanager
-    def as_reference(self) -> Iterator[None]:
+    def as_reference(self) -> Generator[None]:
         """What is read in here is read by the frozen reference."""
         self._kept = None
         with self.weights.reference():

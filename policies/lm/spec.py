@@ -12,7 +12,7 @@ class Lora:
     """Low-rank adapters (Hu et al. 2021) on a frozen base."""
 
     r: int
-    alpha: float
+    alpha: int
     targets: tuple[str, ...]
     """Names of the linear layers that get one."""
 

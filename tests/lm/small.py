@@ -14,7 +14,7 @@ from policies.lm.prompt import Prompter, RoleText
 from policies.lm.spec import LMSpec, Lora
 from policies.lm.tiny import TinyShape
 
-LORA = Lora(r=4, alpha=8.0, targets=("q_proj", "v_proj"))
+LORA = Lora(r=4, alpha=8, targets=("q_proj", "v_proj"))
 
 ROLE = RoleText(
     system="You are triage. Find out why goods are missing.\nTools:\n- order_history: Read the orders.",
@@ -43,7 +43,7 @@ def spec_of(path: str, **changes: Any) -> LMSpec:
 
 def network(path: str, lora: bool = False, **changes: Any) -> Network:
     """One with a mind of its own: fresh weights, enlarged."""
-    made = network_of(spec_of(path, lora=LORA if lora else None, **changes))
+    made: Any = network_of(spec_of(path, lora=LORA if lora else None, **changes))
     chance: Any = torch
     chance.manual_seed(1)
     with torch.no_grad():

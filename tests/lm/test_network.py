@@ -126,7 +126,7 @@ def test_adapters_are_taken_off_when_nobody_uses_them_any_more(tiny: str) -> Non
     """An evaluation makes a copy of the policies each time."""
     import gc
 
-    kept = network(tiny, True)
+    kept: Any = network(tiny, True)
     base = kept.weights._base[0]
     for _ in range(3):
         network(tiny, True)

@@ -2,6 +2,7 @@
 
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -48,10 +49,10 @@ def test_calls_score_as_the_model_itself_scores_them(path: Path) -> None:
     """With adapters that say nothing yet, behind the shared prompt; and adapters alone are what trains."""
     seen = features(path)
     made = seen.prompter
-    net = network_of(
+    net: Any = network_of(
         LMSpec(
             path=str(path),
-            lora=Lora(r=8, alpha=16.0, targets=("q_proj", "v_proj")),
+            lora=Lora(r=8, alpha=16, targets=("q_proj", "v_proj")),
             head=made.head,
             tail=made.tail,
             calls=made.calls,

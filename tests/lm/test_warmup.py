@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -13,9 +14,10 @@ from envs.session import Session
 from policies.lm.loading import load_model
 from runtime.records import Record
 from tests.lm.shop import FILE, LORA, WARMUP, built, shop, sight
+from trainers.demonstrations import Shown, demonstrations, returns_to_go
 from trainers.play import play
 from trainers.rllib.algorithm import make_adapter, seats
-from trainers.warmup import NothingToImitate, Shown, cross_entropy, demonstrations, warm_up
+from trainers.warmup import NothingToImitate, critic_loss, cross_entropy, warm_up
 
 
 @pytest.mark.parametrize("keys", [{}, {"lora": LORA}], ids=["full", "lora"])
@@ -88,11 +90,26 @@ def test_a_file_that_shows_nothing_is_refused(tmp_path: Path) -> None:
 def test_the_aim_is_the_call_shown_and_a_little_of_every_legal_one() -> None:
     """Cross-entropy with label smoothing over legal calls; illegal ones are no part of it."""
     scores = torch.tensor([[1.0, 0.0, -1e9]])
-    shown = Shown(torch.zeros(1, 1), torch.tensor([[True, True, False]]), torch.tensor([0]))
+    shown = Shown(torch.zeros(1, 1), torch.tensor([[True, True, False]]), torch.tensor([0]), torch.zeros(1))
     logp = torch.log_softmax(scores[0, :2], 0)
     assert float(cross_entropy(scores, shown, 0.0)) == pytest.approx(-float(logp[0]))
     mixed = -0.8 * float(logp[0]) - 0.2 * float(logp.mean())
     assert float(cross_entropy(scores, shown, 0.2)) == pytest.approx(mixed)
+
+
+def test_critics_learn_what_the_experts_calls_came_to(tmp_path: Path) -> None:
+    """In standardized rewards, by the agent's own turns; recorded calls without rewards teach them nothing."""
+    build = built(warmup=WARMUP)
+    standardizer = build.standardizer()
+    assert standardizer is not None
+    standardizer.update("buyer", np.array([-2.0, 2.0]))
+    assert returns_to_go([1.0, 0.0, 2.0], 0.5, None, "buyer") == [1.5, 1.0, 2.0]
+    assert returns_to_go([1.0, 0.0, 2.0], 0.5, standardizer, "buyer") == pytest.approx([0.75, 0.5, 1.0])
+    shown = demonstrations(build, seats(build, sight(build, tmp_path)), build.learned["clerk"].warmup)
+    assert shown["clerk"].returns.tolist() == [4.0] * 60
+    assert set(shown["buyer"].returns.tolist()) == {3.75, 4.0}
+    unknown = Shown(torch.zeros(2, 1), torch.ones(2, 1), torch.zeros(2), torch.tensor([float("nan"), 1.0]))
+    assert float(critic_loss(torch.tensor([9.0, 3.0]), unknown)) == 4.0
 
 
 def test_settings_without_effect_are_refused() -> None:

@@ -61,7 +61,7 @@ class Engine:
         lr_scale: float = 1.0,
     ) -> None:
         self.build, self.policies = build, policies
-        warm_up(build, policies)
+        warm_up(build, policies, standardizer)
         self._config = algorithm_config(build, policies, standardizer, lr_scale)
         self.algorithm: Algorithm = self._config.build_algo()
         self._hashes = self._learner_hashes()
