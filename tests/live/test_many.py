@@ -24,10 +24,11 @@ def test_a_thousand_sessions_at_once_do_not_mix(tmp_path: Path, ray_local: None)
     directory = tmp_path / "version"
     fresh_version(directory)
     version, place = load_version(directory), Place.under(tmp_path / "live")
-    markers: dict[str, str] = {}
+    generate, markers = version.team.generate, dict[str, str]()
+    assert generate is not None
     with Stage(place, version) as stage:
         for k in range(SESSIONS):
-            marker, case = f"canary-{k:05d}-x", version.team.generate("eval", 2, k)
+            marker, case = f"canary-{k:05d}-x", generate("eval", 2, k)
             markers[stage.open(replace(case, visible={**case.visible, "marker": marker}))] = marker
         with hosting(list(agent_specs(place, directory, version).values())):  # all are open before an agent is there
             began = time.monotonic()
