@@ -257,8 +257,10 @@ class Welford:
         self.known = {k: tuple(v) for k, v in state["known"].items()}
 
 
-register_env("relay", lambda c: AECAdapter(Relay(**{k: v for k, v in c.items() if k != RUNNER})))
-register_env("chorus", lambda c: ParallelAdapter(Chorus(**{k: v for k, v in c.items() if k != RUNNER})))
+def _register() -> None:
+    """Tell RLlib the toys by name, every time anew: it forgets them when a Ray of this process has been shut down."""
+    register_env("relay", lambda c: AECAdapter(Relay(**{k: v for k, v in c.items() if k != RUNNER})))
+    register_env("chorus", lambda c: ParallelAdapter(Chorus(**{k: v for k, v in c.items() if k != RUNNER})))
 
 
 def config(
@@ -271,6 +273,7 @@ def config(
     **env_config: Any,
 ) -> Any:
     """A small PPO on one of the toys, with all parts of the engine in place; a policy for each agent."""
+    _register()
     one: Any = (
         AECAdapter(Relay()) if env == "relay" else ParallelAdapter(Chorus(kind=env_config.get("kind", "discrete")))
     )
