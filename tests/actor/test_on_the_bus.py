@@ -88,7 +88,7 @@ def test_its_life_is_in_the_history(spec: AgentSpec, bus: EventBus, attend: Any,
     changes = [(r.before, r.after) for r in records if isinstance(r, StateChanged)]
     assert changes[:4] == [("idle", "running"), ("running", "idle"), ("idle", "running"), ("running", "error")]
     assert changes[-3:] == [("error", "idle"), ("idle", "running"), ("running", "idle")]
-    assert agent.health().handled == 2
+    wait_until(lambda: agent.health().handled == 2, "both to be counted")
 
 
 def test_one_of_two(spec: AgentSpec, bus: EventBus, attend: Any, wait_until: WaitUntil) -> None:

@@ -29,11 +29,11 @@ TRAINED = (Columns.OBS, Columns.ACTIONS, Columns.ACTION_LOGP, Columns.ACTION_DIS
 class Standardizer(Protocol):
     """Online statistics of rewards, per key."""
 
-    def transform(self, key: str, values: np.ndarray) -> np.ndarray:
+    def transform(self, key: str, values: np.ndarray, /) -> np.ndarray:
         """The values in standard units, by what is known so far."""
         ...
 
-    def update(self, key: str, values: np.ndarray) -> None:
+    def update(self, key: str, values: np.ndarray, /) -> None:
         """Take the values into account from now on."""
         ...
 
