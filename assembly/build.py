@@ -6,15 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from assembly.experiment import Experiment, Learning, Scripted
+from assembly.experiment import Experiment, Learning, Prompted, Scripted
 from assembly.named import attribute, load_team, reward_term
+from envs.candidates import candidates
 from envs.scenarios import Generated, Listed, Source, read_scenarios
 from rewards.mix import Mix, Weighted
 from rewards.standardize import RewardStandardizer
 from runtime.errors import TeamError
 from runtime.types import AgentId, Baseline, RewardTerm, ScriptedPolicy, Team
+
+if TYPE_CHECKING:
+    from policies.playing import Playable
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,8 @@ class Build:
     @property
     def exact_holds(self) -> bool:
         """Whether cases, pay and players are those that the team's exact baselines were computed for."""
-        if self.team is None or self.scripted or not isinstance(self.source("eval"), Generated):
+        alone = len(self.learners) == len(self.agents)
+        if self.team is None or not alone or not isinstance(self.source("eval"), Generated):
             return False
         asked = {w.term.name for w in self.judge.terms}
         return asked == (self.team.exact_for or set(self.team.terms)) and all(w.weight == 1.0 for w in self.judge.terms)
@@ -154,7 +159,30 @@ class Build:
     @cached_property
     def learners(self) -> tuple[AgentId, ...]:
         """Agents whose policy learns."""
-        return tuple(a for a in self.agents if a not in self.scripted)
+        return tuple(a for a, n in self.policy_of.items() if isinstance(self.experiment.policies[n], Learning))
+
+    @cached_property
+    def teammates(self) -> "dict[AgentId, Playable]":
+        """Who decides for each agent that does not learn."""
+        from policies.playing import RulePolicy
+
+        rules = {a: RulePolicy(r) for a, r in self.scripted.items()}
+        return {**rules, **{a: self._asked(a, p) for a, p in self.prompted.items()}}
+
+    @cached_property
+    def prompted(self) -> dict[AgentId, Prompted]:
+        """Agents that a frozen language model decides for."""
+        return {a: p for a, n in self.policy_of.items() if isinstance(p := self.experiment.policies[n], Prompted)}
+
+    def _asked(self, agent: AgentId, policy: Prompted) -> "Playable":
+        from policies.lm.prompt import role_text
+        from policies.prompted import Asking, PromptedPolicy
+
+        if self.team is None:
+            raise TeamError(f"{agent} is prompted, and a PettingZoo environment has nothing to tell a language model")
+        role = self.team.role(agent)
+        asking = Asking(**policy.model_dump(exclude={"kind", "roles"}), folder=str(self.folder))
+        return PromptedPolicy(asking, role_text(self.team, role, candidates(self.team, role)))
 
     def standardizer(self) -> "KeyedStandardizer | None":
         """A fresh standardizer as the file asks for; None for raw rewards."""

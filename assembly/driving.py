@@ -23,6 +23,12 @@ def turn_of(session: Session, agent: AgentId) -> Turn:
     return Turn(agent, seen(observation), observation.key, observation.turn, lambda: session.observe(agent))
 
 
+def told(session: Session, agent: AgentId, choice: Choice) -> None:
+    """Tell the session what a model that was asked for a choice took."""
+    if choice.spent is not None:
+        session.asked(agent, choice.spent.fields())
+
+
 class Driven:
     """Goes on one step at a time, so that several can be interleaved.
 
@@ -62,6 +68,7 @@ class Driven:
             began = time.perf_counter()
             (choices[agent],) = self.seats[agent].decide([turn_of(session, agent)], self._greedy)
             took[agent] = time.perf_counter() - began
+            told(session, agent, choices[agent])
         began = time.perf_counter()
         sampled = {a: Sampled(c.logp, c.probabilities) for a, c in choices.items()}
         if len(agents) == 1:

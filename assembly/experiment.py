@@ -10,7 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from assembly.fields import Section
 from assembly.lm_rules import broken_lm_rules
-from assembly.lm_sections import CausalLM
+from assembly.lm_sections import CausalLM, Prompted
 from assembly.rules import Broken, broken_rules
 from assembly.sections import Encoder, Learning, Policy, Rewards, Scenarios, Scripted, TeamRef
 from assembly.training import (
@@ -26,8 +26,8 @@ from assembly.training import (
 )
 
 __all__ = [
-    "PPO", "CausalLM", "Collapse", "Encoder", "Experiment", "Learning", "Policy", "Resources", "Rewards", "Scripted",
-    "Stop",
+    "PPO", "CausalLM", "Collapse", "Encoder", "Experiment", "Learning", "Policy", "Prompted", "Resources", "Rewards",
+    "Scripted", "Stop",
 ]  # fmt: skip
 
 

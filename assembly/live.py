@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from assembly.driving import turn_of
+from assembly.driving import told, turn_of
 from assembly.fit import HANDED
 from assembly.versions import Version
 from envs.restore import restored
@@ -172,6 +172,7 @@ class LiveRole:
         while session.to_act == (self.role,):
             self._look(session)
             (choice,) = self._policy.decide([turn_of(session, self.role)], self._manner.greedy)
+            told(session, self.role, choice)
             since = len(session.records)
             session.act(self.role, choice.action, Sampled(choice.logp, choice.probabilities))
             self._pay(session, since)
@@ -181,6 +182,7 @@ class LiveRole:
         """Everybody decides on what was seen before the round; the last one carries the round out."""
         self._look(session)
         (choice,) = self._policy.decide([turn_of(session, self.role)], self._manner.greedy)
+        told(session, self.role, choice)
         chosen: dict[str, Json] = {
             **_fields(payload).get("chosen", {}),
             self.role: _written(choice.action, choice.logp, choice.probabilities),
@@ -225,12 +227,14 @@ def recorded_case(records: Sequence[Record]) -> Scenario:
 
 
 def _written(action: Any, logp: float | None, probabilities: tuple[float, ...] | None) -> Json:
-    said = action.model_dump() if isinstance(action, ToolCall) else int(action)
+    said = action.model_dump() if isinstance(action, ToolCall) else action if isinstance(action, str) else int(action)
     return {"action": said, "logp": logp, "probabilities": list(probabilities) if probabilities else None}
 
 
-def _read(chosen: Mapping[str, Any]) -> int | ToolCall:
+def _read(chosen: Mapping[str, Any]) -> int | str | ToolCall:
     said = chosen["action"]
+    if isinstance(said, str):
+        return said
     return ToolCall(**cast("dict[str, Any]", said)) if isinstance(said, dict) else int(said)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from assembly.lm_sections import CausalLM, TinyModel
+from assembly.lm_sections import CausalLM, Prompted, TinyModel
 from assembly.rules import Broken
 
 if TYPE_CHECKING:
@@ -15,8 +15,21 @@ TINY = "tiny"
 def broken_lm_rules(x: "Experiment") -> list[Broken]:
     """Every rule that does not hold."""
     models = [(n, p) for n, p in x.policies.items() if isinstance(p, CausalLM)]
+    asked = [(n, p) for n, p in x.policies.items() if isinstance(p, Prompted)]
     own = [b for name, policy in models for rule in RULES for b in rule(f"policies.{name}", policy)]
-    return [*own, *(b for name, _ in models for b in _in_its_team(x, f"policies.{name}"))]
+    teams = (b for name, _ in models for b in _in_its_team(x, f"policies.{name}"))
+    return [*own, *teams, *(b for name, policy in asked for b in _asked(x, f"policies.{name}", policy))]
+
+
+def _asked(x: "Experiment", key: str, policy: Prompted) -> Iterator[Broken]:
+    """A prompted model reads text, and only an endpoint has a key."""
+    if x.team.pettingzoo and not x.team.use:
+        yield Broken(f"{key}.kind", "prompted reads text, and this environment shows arrays; use scripted", ("team",))
+    for name in ("key_variable", "usd_per_million_in", "usd_per_million_out"):
+        if policy.base_url is None and getattr(policy, name) != Prompted.model_fields[name].default:
+            yield Broken(f"{key}.{name}", "has no effect without base_url; drop it", (f"{key}.base_url",))
+    if policy.base_url is None and policy.model == TINY:
+        yield Broken(f"{key}.model", "tiny is made to be trained, and would only answer noise; name another")
 
 
 def _in_its_team(x: "Experiment", key: str) -> Iterator[Broken]:

@@ -83,3 +83,26 @@ class CausalLM(_Seated):
     """Compute activations twice, and keep few of them: less memory for a third more time."""
     warmup: Warmup | None = None
     """A warm start; null: none."""
+
+
+class Prompted(_Seated):
+    """A frozen language model that is asked for each call, and never learns: a teammate."""
+
+    kind: Literal["prompted"] = "prompted"
+    """Kind of policy: a model that is asked."""
+    model: Text
+    """With `base_url` the model's name there; else a model of this machine, named as for `causal_lm`."""
+    base_url: Text | None = None
+    """Address of an OpenAI-compatible endpoint; null: the model is of this machine."""
+    key_variable: Text = "OPENAI_API_KEY"
+    """The environment variable that holds the endpoint's key."""
+    usd_per_million_in: Rate = 0.0
+    """Price of a million tokens that the model reads, US dollars; counted against `limits.usd`."""
+    usd_per_million_out: Rate = 0.0
+    """Price of a million tokens that it writes, US dollars."""
+    temperature: Rate = 0.0
+    """How much chance there is in an answer; 0: the likeliest token each time."""
+    answer_tokens: Count = 128
+    """Tokens of an answer, at most."""
+    timeout_s: Positive = 60.0
+    """How long an answer may take, retries included, s. Where none comes the run stops."""

@@ -9,7 +9,6 @@ from pydantic_core import ErrorDetails
 
 from assembly.problems import Path, did_you_mean, nearest, show, unknown
 from assembly.schema import Schema, homes, kinds, locate
-from assembly.sections import LATER_KINDS
 
 _WANTED = {
     "string_type": "text",
@@ -99,13 +98,9 @@ def _unknown_word(detail: ErrorDetails, _: Path, schema: Schema) -> str:
 
 def _unknown_kind(detail: ErrorDetails, _: Path, schema: Schema) -> str:
     value = cast("object", cast("dict[str, Any]", detail["input"]).get("kind"))
-    if value in LATER_KINDS:
-        return f"{show(value)} policies are not in this version; it has {', '.join(kinds(schema))}"
     if not isinstance(value, str):
         return f"wants one of {', '.join(kinds(schema))}, and is {show(value)}"
-    meant = None if nearest(value, kinds(schema)) else nearest(value, LATER_KINDS)
-    more = f"; {meant!r} would be known, and is not in this version" if meant else ""
-    return unknown(value, kinds(schema)) + more
+    return unknown(value, kinds(schema))
 
 
 def _no_kind(_: ErrorDetails, __: Path, schema: Schema) -> str:

@@ -188,9 +188,10 @@ def an_end(x: Experiment) -> Iterator[Broken]:
 
 def somebody_learns(x: Experiment) -> Iterator[Broken]:
     """Training trains something."""
-    if x.policies and all(p.kind == "scripted" for p in x.policies.values()):
+    if x.policies and all(p.kind in ("scripted", "prompted") for p in x.policies.values()):
+        kinds = " or ".join(sorted({p.kind for p in x.policies.values()}, reverse=True))
         yield Broken(
-            "policies", "are all scripted, so there is nothing to train; make one kind: encoder", ("policies",)
+            "policies", f"are all {kinds}, so there is nothing to train; make one kind: encoder", ("policies",)
         )
 
 

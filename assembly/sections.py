@@ -5,11 +5,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, Strict
 
 from assembly.fields import Args, Count, Finite, Positive, Section, Share, Text
-from assembly.lm_sections import CausalLM
+from assembly.lm_sections import CausalLM, Prompted
 from runtime.seams import digest
-
-LATER_KINDS = ("prompted",)
-"""Kinds of policies that are planned: whoever writes one is told that this version lacks it."""
 
 
 class TeamRef(Section):
@@ -98,7 +95,7 @@ class Scripted(_Seated):
 
 Learning = Encoder | CausalLM
 """Kinds of policies that learn."""
-Policy = Annotated[Encoder | CausalLM | Scripted, Field(discriminator="kind")]
+Policy = Annotated[Encoder | CausalLM | Prompted | Scripted, Field(discriminator="kind")]
 
 
 class TermRef(Section):

@@ -46,7 +46,7 @@ class Version:
         for place, each in enumerate(self.golden):
             seen = {"text": each["text"], "action_mask": np.asarray(each["mask"], np.int8)}
             seat = self.seats[each["agent"]]
-            if isinstance(seat, RulePolicy):
+            if each["logp"] is None:  # by rule, or by a model that is asked and paid for
                 continue
             (choice,) = seat.decide([Turn(each["agent"], seen, (0, ""), 0)], True)
             drift = abs((choice.logp or 0.0) - (each["logp"] or 0.0))
@@ -101,7 +101,12 @@ def _near(directory: Path) -> None:
 
 
 def _learned(name: str, files: Mapping[str, bytes], directory: Path) -> Playable:
-    if kind_of(name, files) == "causal_lm":
+    kind = kind_of(name, files)
+    if kind == "prompted":
+        from policies.prompted import prompted_from
+
+        return prompted_from(json.loads(files[f"policies/{name}.json"]))
+    if kind == "causal_lm":
         from policies.lm.saving import lm_policy
 
         return lm_policy(name, files, directory)

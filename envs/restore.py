@@ -8,7 +8,7 @@ from typing import Any
 from envs.asking import Ask, ask
 from envs.session import Action, Sampled, Session
 from runtime.errors import TeamError
-from runtime.records import Decided, EpisodeOpened, Fault, Observed, Record, ToolAnswered, ToolCall
+from runtime.records import Decided, EpisodeOpened, Fault, ModelCalled, Observed, Record, ToolAnswered, ToolCall
 from runtime.seams import Clock, now
 from runtime.types import AgentId, Scenario, Team, Tool, World
 
@@ -43,7 +43,7 @@ def restored(
     opened = records[0] if records else None
     if not isinstance(opened, EpisodeOpened) or opened.scenario != scenario.id or opened.team != team.name:
         raise NotItsRecords(f"the records do not begin with {team.name} opening scenario {scenario.id}")
-    answers = _Answers(records, asking, rerun=rerun)
+    answers = _Answers(list(records), asking, rerun=rerun)
     decided = deque(r for r in records if isinstance(r, Decided))
     times = chain([opened.at], (r.at for r in records if isinstance(r, Observed)))
     session = Session(
@@ -70,6 +70,8 @@ def _again(session: Session, decided: deque[Decided], answers: "_Answers") -> No
         raise NotItsRecords(f"{who} decided where {', '.join(agents) or 'nobody'} was to act")
     actions: dict[AgentId, Action] = {d.agent: answers.action(d) for d in taken}
     sampled = {d.agent: Sampled(d.logp, d.probabilities, d.policy_hash) for d in taken}
+    for each in taken:
+        answers.spend(session, each)
     if len(agents) == 1:
         session.act(agents[0], actions[agents[0]], sampled[agents[0]])
     else:
@@ -81,7 +83,14 @@ class _Answers:
 
     def __init__(self, records: Iterable[Record], asking: Ask, *, rerun: bool) -> None:
         self._known = {r.decision_id: r for r in records if isinstance(r, ToolAnswered)}
+        self._models = {r.decision_id: r for r in records if isinstance(r, ModelCalled)}
         self._asking, self._rerun = asking, rerun
+
+    def spend(self, session: Session, decided: Decided) -> None:
+        """Count what a model that was asked for the decision took against the role's budget."""
+        called = self._models.get(decided.decision_id)
+        if called is not None:
+            session.spend(decided.agent, called.tokens_in + called.tokens_out, called.cost_usd or 0.0)
 
     def action(self, decided: Decided) -> ToolCall | Fault:
         """The call, or what was wrong with what the agent said in its place."""

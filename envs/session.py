@@ -20,6 +20,7 @@ from runtime.records import (
     EpisodeOpened,
     Fault,
     Json,
+    ModelCalled,
     Observed,
     Record,
     Sent,
@@ -228,6 +229,18 @@ class Session:
         """Count what a model used against the role's budget."""
         self._spent[agent].tokens += tokens
         self._spent[agent].usd += usd
+
+    def asked(self, agent: AgentId, spent: Mapping[str, Any]) -> None:
+        """Note that a language model was asked for the agent's next decision, and count it against its budget.
+
+        Args:
+            agent: whose turn it is.
+            spent: the fields of a ModelCalled record.
+        """
+        self._at = self._clock()
+        called = ModelCalled(**self._stamp(agent), **spent)
+        self.records.append(called)
+        self.spend(agent, called.tokens_in + called.tokens_out, called.cost_usd or 0.0)
 
     def _decided(self, who: dict[str, Any], call: ToolCall | Fault, sampled: Sampled) -> Decided:
         shown = call if isinstance(call, ToolCall) else ToolCall(tool="")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from envs.session import Session
-from runtime.records import Decided, Record, Rewarded, ToolAnswered, ToolCalled
+from runtime.records import Decided, ModelCalled, Record, Rewarded, ToolAnswered, ToolCalled
 from runtime.types import AgentId
 
 KEPT_RETURNS = 4096
@@ -67,6 +67,9 @@ class Tally:
         elif isinstance(record, ToolAnswered):
             self.cost_usd += record.cost_usd
             self.invalid[record.agent] += not record.ok
+        elif isinstance(record, ModelCalled):
+            self.tokens += record.tokens_in + record.tokens_out
+            self.cost_usd += record.cost_usd or 0.0
         elif isinstance(record, Rewarded):
             if record.value is None:
                 self.missing_terms[record.term] += 1

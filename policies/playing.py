@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from policies.choice import choose, log_probabilities
 from policies.featurize import Arrays
+from runtime.llm.types import Spent
 from runtime.records import ToolCall
 from runtime.seams import digest, uniform
 from runtime.types import AgentId, Observation, ScriptedPolicy
@@ -47,6 +48,8 @@ class Choice:
     """A candidate's index, a call, or an action of the environment's space."""
     logp: float | None = None
     probabilities: tuple[float, ...] | None = None
+    spent: Spent | None = None
+    """What a model that was asked for it took."""
 
 
 class Playable(Protocol):

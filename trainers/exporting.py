@@ -16,6 +16,7 @@ from policies.featurize import TextFeaturizer
 from policies.lm.featurize import PromptFeaturizer
 from policies.lm.saving import lm_files
 from policies.lm.spec import LMSpec
+from policies.prompted import prompted_state
 from runtime.records import Decided, Observed, Record
 from trainers.checkpoints import TrainerState
 from trainers.prepare import Prepared
@@ -63,6 +64,8 @@ def export(build: Build, parts: Exported, directory: Path) -> str:
             files |= lm_files(name, actor, features)
         else:
             files |= encoder_files(name, actor, spec, features)
+    for agent in build.prompted:
+        files[f"policies/{build.policy_of[agent]}.json"] = as_json(prompted_state(build.teammates[agent]))
     files["team.json"] = as_json(_about(build))
     files["standardizer.json"] = as_json(parts.statistics)
     files["golden.json"] = as_json(golden(parts.sampled))

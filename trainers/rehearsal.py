@@ -13,7 +13,7 @@ from assembly.build import Build
 from assembly.gates.ranges import expected_rewards
 from assembly.gates.table import Opens, TeamTables
 from assembly.gates.trying import Rehearsal
-from policies.playing import Choice, Playable, RulePolicy
+from policies.playing import Choice, Playable
 from rewards.audit.material import Material
 from runtime.types import AgentId
 from trainers.play import advance, begin
@@ -39,7 +39,7 @@ def rehearsal(build: Build, prepared: Prepared, material: Material) -> Rehearsal
         opens: Opens = GameTables(build, seats)
     else:
         kinds = {a: policies[build.policy_of[a]].kind for a in build.agents}
-        everybody = seats | {a: RulePolicy(r) for a, r in build.scripted.items()}
+        everybody = seats | build.teammates
         opens = TeamTables(build.team, build.source("train"), everybody, build.judge, build.experiment.seed)
     return Rehearsal(team=build.team, kinds=kinds, opens=opens, expected=expected_rewards(material))
 

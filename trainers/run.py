@@ -26,7 +26,7 @@ DONE, FAULT, REFUSED, UNAVAILABLE, GATE, AUDIT, COLLAPSED, INTERRUPTED = 0, 1, 2
 ORIGIN = "origin.txt"
 """In the run directory: the folder of the experiment file, where the user's modules may lie."""
 EXPERIMENT = "experiment.yaml"
-UNAVAILABLE_FAULTS = ("NoCluster", "ServiceUnavailable", "WeightsMissing")
+UNAVAILABLE_FAULTS = ("NoCluster", "ServiceUnavailable", "WeightsMissing", "TeammateUnavailable", "KeyMissing")
 """Faults, by name, that mean: something declared is not there."""
 EXTRAS = {
     "transformers": "lm",

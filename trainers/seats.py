@@ -33,7 +33,10 @@ class _Seated:
         if session is None or "key" not in info:
             raise TeamError(f"{agent} is scripted, and a PettingZoo environment gives rules nothing to read")
         turn = Turn(agent, seen, tuple(info["key"]), info["turn"], lambda: session.observe(agent))
-        return self.seats[agent].decide([turn], greedy=False)[0].action
+        (choice,) = self.seats[agent].decide([turn], greedy=False)
+        if choice.spent is not None:
+            session.asked(agent, choice.spent.fields())
+        return choice.action
 
 
 class SeatedAEC(_Seated):

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from assembly.driving import Driven
 from envs.session import Session
 from policies.playing import Playable
-from runtime.records import Record
+from runtime.records import ModelCalled, Record
 from runtime.seams import digest
 from runtime.types import AgentId, Judge, Scenario, Team
 
@@ -48,12 +48,17 @@ Opens = Callable[[int], Table]
 """Opens episode k on fresh things: the same number, the same episode."""
 
 
+AT: dict[str, float] = {"at": 0.0}
+MS = {**AT, "ms": 0.0}
+"""What is left out of a record when two runs are compared: when it was, and how long a model took."""
+
+
 class TeamTable(Driven):
     """A team's session."""
 
     def trace(self) -> Sequence[Record]:
         """The records, without their times."""
-        return [r.model_copy(update={"at": 0.0}) for r in self.session.records]
+        return [r.model_copy(update=MS if isinstance(r, ModelCalled) else AT) for r in self.session.records]
 
 
 @dataclass(frozen=True, slots=True)

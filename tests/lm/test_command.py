@@ -107,3 +107,25 @@ def test_missing_weights_are_exit_3_with_the_way_to_get_them(tmp_path: Path, ray
     ended = in_process(tmp_path, *overrides(model="someone/no-such-model", tiny="{}"))
     assert ended.code == 3
     assert "hf download someone/no-such-model" in ended.err
+
+
+def test_a_team_with_a_prompted_teammate_is_trained_exported_and_loaded(
+    tmp_path: Path, ray_local: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The version names the model that is asked, and holds no key."""
+    from policies.prompted import PromptedPolicy
+    from tests.llm.providers import provider
+    from tests.lm.test_prompted import KEY, clerk
+
+    monkeypatch.setenv(KEY, "secret")
+    with provider(clerk) as server:
+        asked = f"{{kind: prompted, model: gpt-x, base_url: '{server.url}', key_variable: {KEY}}}"
+        ended = in_process(tmp_path, f"policies.clerk={asked}", *QUICK, "ppo.train_batch_size=64")
+    assert ended.code == 0, ended.err
+    assert ended.directory
+    assert ended.metrics[-1]["return_mean"] is not None
+    place = ended.directory / "version"
+    assert not [f for f in place.rglob("*") if f.is_file() and b"secret" in f.read_bytes()]
+    version = load_version(place)
+    assert isinstance(version.seats["clerk"], PromptedPolicy)
+    assert version.proves_itself() == "", "nobody was asked: the server is gone"

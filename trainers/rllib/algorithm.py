@@ -17,7 +17,7 @@ from assembly.build import Build
 from assembly.experiment import PPO, CausalLM, Experiment, Stop
 from policies.encoder import Actor, EncoderSpec
 from policies.lm.featurize import PromptFeaturizer
-from policies.playing import EncoderPolicy, Playable, RulePolicy
+from policies.playing import EncoderPolicy, Playable
 from trainers.rllib.adapter import Adapter, AECAdapter, ParallelAdapter
 from trainers.rllib.connector import FragmentToBatch
 from trainers.rllib.faults import TellingRunner
@@ -96,7 +96,7 @@ def _tensor(value: Any) -> Any:
 
 def make_adapter(build: Build, split: str) -> Adapter:
     """The experiment's environment as RLlib sees it: only learners have turns."""
-    env = seated(build.env(split), {a: RulePolicy(r) for a, r in build.scripted.items()})
+    env = seated(build.env(split), build.teammates)
     return ParallelAdapter(env) if build.parallel else AECAdapter(env)
 
 
