@@ -47,6 +47,8 @@ class Plan:
     victims: tuple[str, ...] = ()
     """Who is hurt, such as ``publisher``, ``role-0``, ``redis``, ``flushall``; empty: everybody."""
     limit_s: float = 300.0
+    pace_s: float = 0.0
+    """The publisher's pause after each chunk, so that a fast machine is not done before the first kill."""
     depth_limit: int = 2_000
     dedupe: bool = True
     safe_trim: bool = True
@@ -94,7 +96,7 @@ def publisher(plan: Plan, _: str) -> None:
     """Publish what is not published yet: its own state, committed with the events, says where it stopped."""
     bus = plan.bus()
     bus.start(keep=False)
-    kept = bus.state("source", "progress")
+    kept, pace = bus.state("source", "progress"), threading.Event()
     for first in range(kept.state if kept else 0, plan.events, CHUNK):
         batch = [
             Event(to="sink", sender="source", event_id=f"e{i}", correlation_id=f"s{i % plan.sessions}", payload=i)
@@ -102,6 +104,7 @@ def publisher(plan: Plan, _: str) -> None:
         ]
         mark = Event(to="source", sender="source", correlation_id="progress", payload=first)
         bus.publish_all([mark, *batch], state=first + CHUNK)
+        pace.wait(plan.pace_s)
     signal.pause()
 
 

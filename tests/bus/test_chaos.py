@@ -9,7 +9,8 @@ from tests.bus.chaos import Plan, Play
 
 def test_a_thousand_events_survive_two_kills(tmp_path: Path) -> None:
     """kill -9 of processes in the middle of their work; the checker reads only the ledger."""
-    verdict = Play(Plan(directory=str(tmp_path), events=1_000, kills=2, pause_s=(0.5, 1.0), limit_s=90.0)).run()
+    plan = Plan(directory=str(tmp_path), events=1_000, kills=2, pause_s=(0.3, 0.8), pace_s=0.05, limit_s=90.0)
+    verdict = Play(plan).run()
     assert sum(verdict.kills.values()) == 2
     assert verdict.clean, verdict
 
