@@ -32,9 +32,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         for name, row in ROWS.items():
             print(f"{name:16} {row.says}{'' if row.usual else ' (only when named)'}")
         return 0
-    if asked.write:
-        (DOCS / "benchmarks.md").write_text(page(read(DOCS / "benchmarks.json")), encoding="utf-8")
+    if asked.write and not asked.rows:
+        _write()
         return 0
+    if asked.write and asked.quick:
+        print("--write keeps what was measured, and --quick measures nothing", file=sys.stderr)
+        return 2
     unknown = [r for r in asked.rows if r not in ROWS]
     if unknown:
         print(f"no row {', '.join(unknown)}: there are {', '.join(ROWS)}", file=sys.stderr)
@@ -42,7 +45,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     _quiet()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))  # so that a training command ends with this one
     met = [_measure(name, asked) for name in asked.rows or [n for n, r in ROWS.items() if r.usual]]
+    if asked.write:
+        _write()
     return 0 if all(met) or asked.quick else NOT_MET
+
+
+def _write() -> None:
+    (DOCS / "benchmarks.md").write_text(page(read(DOCS / "benchmarks.json")), encoding="utf-8")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -50,8 +59,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("rows", nargs="*", metavar="ROW", help="rows to measure (all usual ones)")
     parser.add_argument("--list", action="store_true", help="name the rows and stop")
     parser.add_argument("--quick", action="store_true", help="tiny sizes: shows that rows work, measures nothing")
-    parser.add_argument("--json", type=Path, metavar="FILE", default=RESULTS / "results.json", help="keep figures here")
-    parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md from docs/benchmarks.json")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="keep figures here (bench/results/results.json)")
+    parser.add_argument(
+        "--write", action="store_true", help="keep figures in docs/benchmarks.json and write docs/benchmarks.md from it"
+    )
     parser.add_argument("--seeds", type=int, metavar="N", help="seeds of learning rows")
     parser.add_argument("--minutes", type=float, metavar="M", help="training time of supply_chain and worlds (10)")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="overrides")
@@ -74,7 +85,7 @@ def _measure(name: str, asked: Any) -> bool:
         "machine": where,
     }
     told = entry(outcome, about)
-    keep(asked.json, name, told)
+    keep(asked.json or (DOCS / "benchmarks.json" if asked.write else RESULTS / "results.json"), name, told)
     print(lines(name, told["claims"]), flush=True)
     return all(c["met"] is not False for c in told["claims"])
 
