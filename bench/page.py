@@ -22,6 +22,7 @@ run on one machine: look at the ratios, not at the seconds. A row that is not he
 * **two_step**, **cartpole**, **waterworld**: the target is the figure of RLlib's own tuned example.
 * **tictactoe**: self-play; then the likeliest move, on both sides, against uniformly random play.
 * **supply_chain**, **worlds**: score 0 is random play, 1 the exact optimum of the world, on 10,000 held-out cases.
+* **standardization**: the same after 80 iterations, 2,000 held-out cases; *as paid* is `standardize: {per: none}`.
 """
 
 

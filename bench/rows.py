@@ -60,6 +60,11 @@ ROWS: dict[str, Row] = {
     "tictactoe": Row(says="self-play, then 200 games against a random player", use="bench.tictactoe:tictactoe"),
     "supply_chain": Row(says="experiments/supply_chain.yaml from scratch, 5 seeds", use="bench.supply_chain:shipped"),
     "worlds": Row(says="the same on worlds with other numbers and other names", use="bench.supply_chain:drawn"),
+    "standardization": Row(
+        says="supply_chain with and without standardized rewards, 80 iterations, 5 seeds each",
+        use="bench.standardization:standardization",
+        usual=False,
+    ),
     "waterworld": Row(
         says="waterworld_v4 with a shared policy, 800,000 steps", use="bench.games_rows:waterworld", usual=False
     ),
