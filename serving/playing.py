@@ -129,7 +129,13 @@ class Player:
             (send,) = outcome.sends
             outcome, steps = self._act(session, send, states), steps + 1
         (send,) = outcome.sends
-        after = {"to": send.to, "payload": send.payload, "turns": state["turns"] + 1, "states": states}
+        after = {
+            "to": send.to,
+            "payload": send.payload,
+            "turns": state["turns"] + 1,
+            "states": states,
+            "asked": state.get("asked", ""),
+        }
         turn = shown(outcome.records, state["turns"], role, None if send.to == CLIENT else send.to)
         self._commit(session, key, before, after, outcome.records, turn)
         return turn
@@ -190,9 +196,9 @@ def look(connection: Connection, team: str, session: str, key: str) -> Asked:
     )
 
 
-def first_state(payload: Json) -> Json:
-    """The state of a session that nobody has played yet."""
-    return {"to": "", "payload": payload, "turns": 0}
+def first_state(payload: Json, asked: str = "") -> dict[str, Json]:
+    """The state of a session that nobody has played yet. ``asked``: a digest of what opened it."""
+    return {"to": "", "payload": payload, "turns": 0, "asked": asked}
 
 
 def shown(records: Sequence[Record], turn: int, role: str, following: str | None) -> dict[str, Json]:

@@ -1,7 +1,7 @@
 """Steering versions: what may be done with one as things stand, in one transaction with its line in the history."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,8 @@ class Versions:
     def __init__(
         self, store: Store, registries: Mapping[str, Objects], redis: Callable[[], Any], clock: Clock = now
     ) -> None:
-        self.store, self.registries, self._redis, self._clock = store, registries, redis, clock
+        self.store, self.registries, self._clock = store, registries, clock
+        self._make_client, self._made = redis, None
 
     # -- looking
 
@@ -58,6 +59,10 @@ class Versions:
             raise UnknownVersion(f"{team} has no current version yet: promote one")
         return alias
 
+    def seated(self, team: str) -> bool:
+        """Whether the team has a current version."""
+        return bool(self.store.read(lambda c: ledger.current(c, team))[0])
+
     def ratios(self, team: str) -> Mapping[str, float]:
         """The share of new sessions that each canary gets."""
         return {v.alias: v.ratio for v in self.known(team) if v.ratio}
@@ -73,6 +78,14 @@ class Versions:
         return self.store.read(lambda c: pins.open_pins(c, team))
 
     # -- changing
+
+    def adopt(self, team: str, known: Sequence[Known]) -> bool:
+        """Take over the ratios that operators have written into Redis; whether one has changed.
+
+        Raises:
+            redis.RedisError: it does not answer; the last valid ratios hold.
+        """
+        return ratios.adopt(self.store, self._client(), team, known, self._clock)
 
     def register(self, team: str, directory: Path, *, by: str, why: str, parent: str = "") -> str:
         """Look an export over and keep it; its alias, which is an earlier one's where the content is the same.
@@ -206,6 +219,11 @@ class Versions:
 
     # -- inside
 
+    def _client(self) -> Any:
+        if self._made is None:
+            self._made = self._make_client()
+        return self._made
+
     def _registry(self, team: str) -> Objects:
         if team not in self.registries:
             raise UnknownVersion(f"there is no team {team!r} here; there are {', '.join(sorted(self.registries))}")
@@ -256,7 +274,7 @@ class Versions:
     def _show(self, team: str, shares: Mapping[str, tuple[float, int]]) -> None:
         """Write ratios where operators look. They hold all the same: routers put back what is missing there."""
         try:
-            client = self._redis()
+            client = self._client()
             for alias, (ratio, change) in shares.items():
                 ratios.put(client, team, alias, ratio, change)
         except (RedisError, OSError, ServiceUnavailable) as error:

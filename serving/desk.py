@@ -1,0 +1,282 @@
+"""What a router does: finds a session's version, has it play, and tries again on the same version when it must.
+
+A desk holds no truth. What it remembers of pins saves a question and may be wrong: the version that is asked looks into
+the store, and says where the session belongs.
+"""
+
+import asyncio
+import logging
+import uuid
+from collections import OrderedDict
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any, Protocol
+
+from redis.exceptions import RedisError
+
+from runtime.errors import ServiceUnavailable
+from runtime.records import Json
+from runtime.seams import Clock, digest, now
+from serving.access import Access, Caller
+from serving.choosing import View
+from serving.errors import Busy, NoSuchSession, NotNow, ServingError, UnknownVersion
+from serving.pins import Pin, Pins
+from serving.playing import Answer, first_state, look
+from serving.settings import Limits
+from serving.versions import Versions
+
+_log = logging.getLogger(__name__)
+REMEMBERED = 20_000
+"""Pins that a router remembers: a few MB."""
+THREADS = 16
+"""Threads for what waits for the store or Redis: a store commits what waits together."""
+LOOK_S = 0.3
+"""Pause between two looks at versions and ratios (s): a ratio is to be seen within a second."""
+STALE_S = 10.0
+"""A router that has not been able to look for so long (s) says that it is not ready."""
+DETOURS = 3
+"""How often a turn is sent on because the session belongs to another version: more than once only while it is moved."""
+TURNS = 1000
+"""Turns of a whole chain: more than any team has."""
+
+
+class Reach(Protocol):
+    """How versions are reached."""
+
+    async def turn(self, team: str, alias: str, session: str, key: str, within_s: float) -> Answer:
+        """Have a version play a turn, trying again on the same one while it is not there.
+
+        Raises:
+            Busy: too many wait for it already, or it has not been there for that long (s).
+            ServingError: it took longer than that.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A session that has been opened."""
+
+    session: str
+    version: str
+
+
+class Desk:
+    """Sessions and their turns, for one router.
+
+    Args:
+        versions: the teams' versions.
+        pins: which session belongs to which.
+        access: whose sessions are whose.
+        reach: how versions are reached.
+        limits: of time.
+    """
+
+    def __init__(
+        self, versions: Versions, pins: Pins, access: Access, reach: Reach, limits: Limits, clock: Clock = now
+    ) -> None:
+        self.versions, self.access = versions, access
+        self._pins, self._reach, self._limits, self._clock = pins, reach, limits, clock
+        self._views: dict[str, View] = {}
+        self._looked = 0.0
+        self._known: OrderedDict[tuple[str, str], str] = OrderedDict()
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="desk")
+
+    # -- what there is
+
+    def refresh(self) -> None:
+        """Look at the versions, and at what operators have written into Redis."""
+        for team in self.versions.registries:
+            known = self.versions.known(team)
+            try:
+                if self.versions.adopt(team, known):
+                    known = self.versions.known(team)
+            except (RedisError, OSError, ServiceUnavailable) as error:
+                _log.warning("Redis does not answer, the last ratios hold: %s", error)
+            try:
+                current = self.versions.current(team)
+            except UnknownVersion:
+                current = ""
+            self._views[team] = View(team, tuple(known), current)
+        self._looked = monotonic()
+
+    async def keep_looking(self) -> None:
+        """Look again and again, until cancelled."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            try:
+                await self.away(self.refresh)
+            except Exception as error:  # noqa: BLE001 - the last view serves on, and readiness tells
+                _log.warning("versions could not be looked at: %r", error)
+
+    def view(self, team: str) -> View:
+        """A team's versions. Raises UnknownVersion if there is no such team."""
+        if team not in self._views:
+            raise UnknownVersion(f"there is no team {team!r} here; there are {', '.join(sorted(self._views))}")
+        return self._views[team]
+
+    def unready(self) -> str:
+        """Why this router should get no requests; empty: it should."""
+        if monotonic() - self._looked > STALE_S:
+            return "the store has not been seen lately"
+        waiting = [t for t, v in self._views.items() if v.current not in v.ready]
+        return f"no current version is ready: {', '.join(waiting)}" if waiting else ""
+
+    async def away(self, function: Any, *args: Any) -> Any:
+        """Do something that waits, in a thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, function, *args)
+
+    def close(self) -> None:
+        """End the threads."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    # -- sessions
+
+    async def open(self, team: str, caller: Caller, payload: Json, *, wish: str = "", key: str = "") -> Opened:
+        """Open a session and pin it; with a key, the same session again for the same key.
+
+        Raises:
+            NotNow: the version asked for gets no new sessions, or the key was used for something else.
+        """
+        session = self.access.session(caller, team, key)
+        view = self.view(team)
+        state = first_state(payload, f"{digest(str(payload)):016x}")
+        chosen = view.choose(session, wish)
+        try:
+            alias, new = await self.away(self._pins.open, team, session, chosen, state)
+        except NotNow:  # it has just been drained: look again
+            await self.away(self.refresh)
+            chosen = self.view(team).choose(session, wish)
+            alias, new = await self.away(self._pins.open, team, session, chosen, state)
+        if not new:
+            self._agrees(team, alias, wish)
+            await self.away(self._same, team, session, state)
+        self._remember(team, session, alias)
+        return Opened(session, alias)
+
+    async def turn(
+        self, team: str, caller: Caller, session: str, *, key: str = "", wish: str = "", within_s: float | None = None
+    ) -> tuple[str, Mapping[str, Json]]:
+        """Play a session's next turn, once for each key; the version that played it, and what it came to.
+
+        Raises:
+            NoSuchSession: there is none, or it belongs to somebody else.
+            NotNow: it is over, or belongs to another version than the one asked for.
+            Busy: its version cannot be reached.
+        """
+        self.access.check(caller, team, session)
+        pin, name = await self._pin(team, session), key or f"auto:{uuid.uuid4().hex}"
+        alias = pin.version
+        self._agrees(team, alias, wish)
+        if not pin.open:
+            return alias, await self.away(self._answered, team, session, name)
+        for _ in range(DETOURS):
+            answer = await self._reach.turn(team, alias, session, name, within_s or self._limits.turn_s)
+            if answer.get("status") != "elsewhere":
+                return alias, self._turn(answer)
+            alias = answer.get("version", alias)
+            self._remember(team, session, alias)
+            await self.away(self._pins.correct, team, session, alias)
+            self._agrees(team, alias, wish)
+        raise Busy("moving", "the session is just being moved to another version")
+
+    async def end(self, team: str, caller: Caller, session: str) -> str:
+        """End a session; the version it was on. Ending it twice is no error."""
+        self.access.check(caller, team, session)
+        pin = await self.away(self._pins.right, team, session)
+        if pin is None:
+            raise NoSuchSession
+        if pin.open:
+            await self.away(self._pins.end, team, session)
+        self._known.pop((team, session), None)
+        return pin.version
+
+    async def run(
+        self, team: str, caller: Caller, payload: Json, *, wish: str = "", key: str = ""
+    ) -> tuple[Opened, list[Mapping[str, Json]]]:
+        """Open a session and play it to its end: all its turns. With a key, a run that was cut off goes on."""
+        opened = await self.open(team, caller, payload, wish=wish, key=key and f"run:{key}")
+        deadline = monotonic() + self._limits.run_s
+        turns: list[Mapping[str, Json]] = []
+        while len(turns) < TURNS and not (turns and turns[-1]["ended"]):
+            left = min(self._limits.turn_s, deadline - monotonic())
+            if left <= 0:
+                raise Late(
+                    "late", f"the chain was not over within {self._limits.run_s:g} s; the same key goes on with it"
+                )
+            _, turn = await self.turn(team, caller, opened.session, key=f"run:{len(turns)}", within_s=left)
+            turns.append(turn)
+        return opened, turns
+
+    # -- inside
+
+    async def _pin(self, team: str, session: str) -> Pin:
+        view = self.view(team)
+        known = self._known.get((team, session))
+        if known and view.served(known):
+            return Pin(known)
+        pin: Pin | None = await self.away(self._pins.find, team, session)
+        if pin is not None and not view.served(pin.version):
+            pin = await self.away(self._pins.right, team, session)
+        if pin is None:
+            raise NoSuchSession
+        self._remember(team, session, pin.version)
+        return pin
+
+    def _answered(self, team: str, session: str, key: str) -> Mapping[str, Json]:
+        """What a turn of a session that is over came to."""
+        asked = self.versions.store.read(lambda c: look(c, team, session, key))
+        if asked.answered is None:
+            raise NotNow("over", "the session is over")
+        return asked.answered
+
+    def _agrees(self, team: str, alias: str, wish: str) -> None:
+        if wish and self.view(team).alias(wish) != alias:
+            raise NotNow("other_version", f"the session belongs to {alias}, not to {wish}: a session never changes it")
+
+    def _same(self, team: str, session: str, state: Mapping[str, Json]) -> None:
+        asked = self.versions.store.read(lambda c: look(c, team, session, ""))
+        if asked.snapshot is not None and asked.snapshot.state.get("asked") != state["asked"]:
+            raise NotNow("key_reused", "this idempotency key opened a session on another case")
+
+    def _turn(self, answer: Answer) -> Mapping[str, Json]:
+        message = answer.get("message", "")
+        match answer.get("status"):
+            case "ok":
+                return answer.get("turn", {})
+            case "no_such_session":
+                raise NoSuchSession
+            case "over":
+                raise NotNow("over", message)
+            case "busy":
+                raise Busy("busy", message)
+            case "impossible":
+                raise Impossible("impossible", message)
+            case _:
+                raise Failed("failed", message)
+
+    def _remember(self, team: str, session: str, alias: str) -> None:
+        self._known[team, session] = alias
+        self._known.move_to_end((team, session))
+        if len(self._known) > REMEMBERED:
+            self._known.popitem(last=False)
+
+
+class Late(ServingError):
+    """It took longer than it may; what was committed is kept."""
+
+    status = 504
+
+
+class Impossible(ServingError):
+    """The team cannot play this: there is nothing to decide, or its case is malformed."""
+
+    status = 422
+
+
+class Failed(ServingError):
+    """The team's own code raised."""
+
+    status = 500

@@ -1,0 +1,138 @@
+"""A server: Redis, store, Ray, Serve, and the conductor that keeps on it what is written down."""
+
+import logging
+import os
+import threading
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from runtime.actor.spec import reference
+from runtime.embedded import SCHEME, client_of, connect, serve
+from runtime.errors import ServiceUnavailable
+from runtime.store import Store
+from serving.access import make_token, token_at
+from serving.registry import Objects
+from serving.settings import Serving
+from serving.tables import open_serving_store
+from serving.versions import Versions
+
+PROXY_CHECKS = {"RAY_SERVE_PROXY_HEALTH_CHECK_PERIOD_S": "1", "RAY_SERVE_PROXY_HEALTH_CHECK_TIMEOUT_S": "3"}
+"""With Serve's own values, a killed proxy refuses connections for half a minute."""
+OBJECT_STORE_BYTES = 100_000_000
+"""Room for what processes pass each other: requests and answers, no arrays."""
+STARTS = 3
+"""How often Ray may start: it gives its own processes 30 s, which a machine that is busy may not keep."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Server:
+    """A server that runs."""
+
+    url: str
+    """Where it answers."""
+    settings: Serving
+    versions: Versions
+
+
+def versions_of(settings: Serving, store: Store) -> Versions:
+    """The versions of the teams in a serving file."""
+    return Versions(
+        store,
+        {name: Objects(team.registry) for name, team in settings.teams.items()},
+        lambda: client_of(reference(settings.redis_at)),
+    )
+
+
+@contextmanager
+def serving(settings: Serving) -> Generator[Server]:
+    """A server, from here to the end of the block.
+
+    Raises:
+        ServiceUnavailable: Redis, the store, a token or Ray is missing: which, and what to do.
+    """
+    with ExitStack() as closing:
+        settings.place.mkdir(parents=True, exist_ok=True)
+        _tokens(settings)
+        at = reference(settings.redis_at)
+        if at.startswith(SCHEME):
+            closing.enter_context(serve(at.removeprefix(SCHEME)))
+        connect(at).close()
+        store = open_serving_store(reference(settings.store_at))
+        closing.callback(store.close)
+        versions = versions_of(settings, store)
+        closing.enter_context(_ray(settings))
+        url = _http(settings)
+        closing.enter_context(_conducted(settings, versions))
+        yield Server(url=url, settings=settings, versions=versions)
+
+
+def _tokens(settings: Serving) -> None:
+    if not settings.http.tokens:
+        make_token(Path(settings.tokens["admin"].removeprefix("file:")))
+    for at in settings.tokens.values():
+        token_at(at)
+
+
+@contextmanager
+def _ray(settings: Serving) -> Generator[None]:
+    import ray
+
+    os.environ.update({name: os.environ.get(name, value) for name, value in PROXY_CHECKS.items()})
+    if ray.is_initialized():
+        yield
+        return
+    start: Any = ray.init
+    for left in reversed(range(STARTS)):
+        try:
+            start(**_arguments(settings))
+            break
+        except ConnectionError as error:
+            raise ServiceUnavailable(
+                f"ray: {settings.ray_address}", str(error), "start it, or correct `ray_address`"
+            ) from None
+        except Exception as error:
+            if not left or "timed out during startup" not in str(error):
+                raise
+    try:
+        yield
+    finally:
+        stop: Any = ray.shutdown
+        stop()
+
+
+def _arguments(settings: Serving) -> dict[str, Any]:
+    quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
+    if settings.ray_address:
+        return {"address": settings.ray_address, **quiet}
+    return {"include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES, **quiet}
+
+
+def _http(settings: Serving) -> str:
+    """Start Serve's proxies; where they answer."""
+    from ray import serve as ray_serve
+
+    http = settings.http
+    options = {"host": http.host, "port": http.port, "request_timeout_s": settings.limits.run_s + 15.0}
+    ray_serve.start(proxy_location="EveryNode", http_options=options, logging_config={"log_level": "WARNING"})
+    return f"http://{http.host}:{http.port}"
+
+
+@contextmanager
+def _conducted(settings: Serving, versions: Versions) -> Generator[None]:
+    from ray import serve as ray_serve
+
+    from serving.server.conductor import Conductor
+
+    conductor = Conductor(settings, versions)
+    thread = threading.Thread(target=conductor.run, name="conductor", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        conductor.stop()
+        thread.join()
+        if settings.ray_address is None:
+            ray_serve.shutdown()
