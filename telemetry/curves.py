@@ -3,12 +3,15 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import fmean, quantiles
 
 DECAY = 0.95
 """Weight of the past in the moving average: a curve then shows about its last 20 points."""
 WINDOW = 20
 """Points of the windowed mean."""
+POINTS = 800
+"""Points of a curve that are drawn at most: about two for each that a screen has room for."""
 FENCE = 3.0
 """How many interquartile ranges beyond the quartiles a point still counts as usual (Tukey's outer fence)."""
 
@@ -73,6 +76,25 @@ def outlier_bounds(values: Sequence[float | None], fence: float = FENCE) -> Boun
             reach = fence * (third - first)
             low, high = max(low, first - reach), min(high, third + reach)
     return Bounds(low, high, sum(not low <= v <= high for v in known))
+
+
+def drawn(values: Sequence[float | None], most: int = POINTS) -> list[int]:
+    """Which points of a long curve to draw, in order: both ends, and of each stretch the lowest and the highest.
+
+    No extreme is lost, so what is drawn looks like the whole. All points where there are no more than ``most``.
+    """
+    if most < 4:
+        raise ValueError(f"most is {most}; a curve needs at least 4 points")
+    if len(values) <= most:
+        return list(range(len(values)))
+    stretches = most // 2 - 1
+    edges = [len(values) * k // stretches for k in range(stretches + 1)]
+    kept = {0, len(values) - 1}
+    for start, end in pairwise(edges):
+        known = [(v, k) for k in range(start, end) if (v := values[k]) is not None and math.isfinite(v)]
+        if known:
+            kept |= {min(known)[1], max(known)[1]}
+    return sorted(kept)
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

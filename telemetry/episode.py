@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import repeat
 from math import exp
 
 from runtime.records import (
@@ -22,23 +23,67 @@ from runtime.records import (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A call that an agent could have made."""
+
+    call: str
+    probability: float | None
+    """0 to 1; None where the policy has none, or did not say."""
+    legal: bool
+    chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back from a call."""
+
+    text: str
+    ok: bool
+    before_coercion: str = ""
+    """What the tool had answered, where that was made to fit its schema."""
+
+
 @dataclass(slots=True)
 class Decision:
     """One agent's turn: what it saw, what it called, what came back and what that was worth."""
 
     agent: str
     turn: int
+    began: float
+    """When what came before it in the episode was over (Unix time, s)."""
+    ended: float
+    """When the last of it happened, pay apart (Unix time, s)."""
     observation: str = ""
+    options: Sequence[Option] = ()
     call: str = ""
     probability: float | None = None
     """Of the call, 0 to 1."""
-    answers: list[str] = field(default_factory=list[str])
-    failed: bool = False
-    """A call was not carried out, or its answer not accepted."""
+    answers: list[Answer] = field(default_factory=list[Answer])
     cost_usd: float = 0.0
     sent: list[str] = field(default_factory=list[str])
-    tokens: int = 0
+    models: list[str] = field(default_factory=list[str])
+    """Language models that were asked, and how long each took."""
+    degraded: bool = False
+    """A fallback answered in a model's place, or nobody."""
+    tokens_in: int = 0
+    tokens_out: int = 0
     rewards: list[Rewarded] = field(default_factory=list[Rewarded])
+
+    @property
+    def failed(self) -> bool:
+        """A call was not carried out, or its answer not accepted."""
+        return not all(answer.ok for answer in self.answers)
+
+    @property
+    def missing(self) -> bool:
+        """A reward term had nothing to say, or failed."""
+        return any(r.value is None for r in self.rewards)
+
+    @property
+    def seconds(self) -> float:
+        """From the end of what came before to its own end, s: thinking, tools, and waiting for either."""
+        return max(0.0, self.ended - self.began)
 
     @property
     def paid(self) -> float:
@@ -77,10 +122,15 @@ class EpisodeStory:
 def story(records: Sequence[AnyRecord]) -> EpisodeStory:
     """Gather an episode's records by decision, in the order in which the decisions began."""
     decisions: dict[tuple[str, int], Decision] = {}
+    latest = records[0].at if records else 0.0
     for record in records:
         if isinstance(record, DecisionRecord):
             key = (record.agent, record.turn)
-            _add(decisions.setdefault(key, Decision(*key)), record)
+            decision = decisions.setdefault(key, Decision(*key, began=latest, ended=latest))
+            _add(decision, record)
+            if not isinstance(record, Rewarded):
+                decision.ended = max(decision.ended, record.at)
+        latest = max(latest, record.at)
     opened = next((r for r in records if isinstance(r, EpisodeOpened)), None)
     ended = next((r for r in records if isinstance(r, EpisodeEnded)), None)
     return EpisodeStory(opened, list(decisions.values()), ended)
@@ -105,14 +155,22 @@ def _add(decision: Decision, record: DecisionRecord) -> None:
     match record:
         case Observed():
             decision.observation = record.text
+            decision.options = [
+                Option(call_text(c), None, legal, chosen=False)
+                for c, legal in zip(record.candidates, record.mask or repeat(True), strict=False)
+            ]
         case Decided():
-            decision.call, decision.probability = call_text(record.call), _chosen(record)
+            _decide(decision, record)
         case ToolAnswered():
-            decision.answers.append(_answer(record))
-            decision.failed |= not record.ok
+            raw = "" if record.raw is None else short_json(record.raw)
+            decision.answers.append(Answer(_answer(record), record.ok, raw))
             decision.cost_usd += record.cost_usd
         case ModelCalled():
-            decision.tokens += record.tokens_in + record.tokens_out
+            decision.tokens_in += record.tokens_in
+            decision.tokens_out += record.tokens_out
+            decision.cost_usd += record.cost_usd or 0.0
+            decision.degraded |= record.degraded
+            decision.models.append(f"{record.model or 'no model'}, {record.ms:.0f} ms")
         case Sent():
             decision.sent.append(f"to {record.to}: {short_json(record.payload)}")
         case Rewarded():
@@ -121,8 +179,16 @@ def _add(decision: Decision, record: DecisionRecord) -> None:
             pass
 
 
-def _chosen(decided: Decided) -> float | None:
-    return None if decided.logp is None else exp(decided.logp)
+def _decide(decision: Decision, decided: Decided) -> None:
+    decision.call = call_text(decided.call) if decided.call.tool else "nothing that can be read"
+    decision.probability = None if decided.logp is None else exp(decided.logp)
+    odds: Sequence[float | None] = decided.probabilities or ()
+    if len(odds) != len(decision.options):
+        odds = [None] * len(decision.options)
+    decision.options = [
+        replace(option, probability=p, chosen=option.call == decision.call)
+        for option, p in zip(decision.options, odds, strict=True)
+    ]
 
 
 def _answer(answered: ToolAnswered) -> str:
@@ -146,7 +212,7 @@ def _text_lines(episode: EpisodeStory) -> Iterator[str]:
         yield ""
         yield f"{decision.agent}, turn {decision.turn}: {decision.call}"
         yield from (f"  saw    {line}" for line in decision.observation.splitlines())
-        yield from (f"  got    {answer}" for answer in decision.answers)
+        yield from (f"  got    {answer.text}" for answer in decision.answers)
         yield from (f"  sent   {message}" for message in decision.sent)
         if decision.rewards:
             yield f"  paid   {decision.paid:+.2f} ({decision.reasons})"

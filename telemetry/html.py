@@ -12,8 +12,11 @@ class Html(str):
 
 
 def tag(name: str, *children: str, **attributes: str) -> Html:
-    """An element; plain strings among its children are escaped. ``class_`` and the like lose their underscore."""
-    listed = "".join(f' {key.rstrip("_")}="{escape(value)}"' for key, value in attributes.items())
+    """An element; plain strings among its children are escaped.
+
+    The attribute ``class_`` loses its underscore, and ``aria_label`` gets a dash for its own.
+    """
+    listed = "".join(f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"' for key, value in attributes.items())
     return Html(f"<{name}{listed}>{join(*children)}</{name}>")
 
 
@@ -30,6 +33,6 @@ def script_json(value: Any) -> str:
 
 def table(head: list[str], rows: list[list[str]], **attributes: str) -> Html:
     """A table with one header row."""
-    top = tag("thead", tag("tr", *(tag("th", cell) for cell in head)))
+    top = tag("thead", tag("tr", *(tag("th", cell, scope="col") for cell in head)))
     body = tag("tbody", *(tag("tr", *(tag("td", cell) for cell in row)) for row in rows))
     return tag("table", top, body, **attributes)

@@ -6,9 +6,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from telemetry.durable import RecordLost
-from telemetry.episode import EpisodeStory, story
 from telemetry.metrics_file import read_metrics
-from telemetry.records_file import episode_files, read_episode
+from telemetry.records_file import episode_files
 from telemetry.scalars import RESULT, EvaluationReport, Figure, IterationReport, RunResult
 
 METRICS, RECORDS, RESULT_FILE, EXPERIMENT = "metrics.jsonl", "records", "result.json", "experiment.yaml"
@@ -50,10 +49,9 @@ class Run:
         """Every agent with figures, in the order in which they are reported."""
         return list(dict.fromkeys(name for report in self.iterations for name in report.agents))
 
-    def episodes(self, latest: int) -> list[tuple[str, EpisodeStory]]:
-        """The file's stem and the story of the latest sampled episodes, newest first."""
-        files = episode_files(self.path / RECORDS)[-latest:]
-        return [(file.stem, story(read_episode(file))) for file in reversed(files)]
+    def sampled(self) -> list[Path]:
+        """Files of the sampled episodes, oldest first."""
+        return episode_files(self.path / RECORDS)
 
 
 def read_run(path: Path) -> Run:

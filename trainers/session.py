@@ -17,10 +17,11 @@ from telemetry.metrics.port import MetricsPort
 from telemetry.metrics_file import MetricsFile
 from telemetry.progress import RunConsole, Until, closing_table, progress
 from telemetry.records_file import RecordsDir
-from telemetry.report import write_report
+from telemetry.report import REPORT_FILE, write_report
 from telemetry.run_dir import METRICS, RECORDS, RESULT_FILE
 from telemetry.scalars import RESULT, RunResult
 from telemetry.tensorboard import TensorBoardLog
+from telemetry.views import View
 from trainers.checkpoints import Checkpoints, TrainerState
 from trainers.evaluate import Purse, evaluation, try_out
 from trainers.exporting import export, exported, write_lineage
@@ -120,6 +121,7 @@ def _stopped(build: Build, directory: Path, ended: Ended, console: RunConsole) -
     """End a run that never trained."""
     _say(console, f"{ended.status}: {ended.reason}")
     _write(directory, _plain(build, directory, {}, ended))
+    _reported(directory)
     return EXITS[ended.status]
 
 
@@ -187,11 +189,17 @@ def _close(
     _write(directory, result)
     if panel is not None:
         panel.finish(_settings(build), result.score)
-    report = write_report(directory)
+    report = _reported(directory)
     if ended.status in ("done", "limit"):
-        places = {"report": report, "version": directory / "version", "checkpoints": directory / "checkpoints"}
-        console.print(closing_table(result, places))
+        places = {"version": directory / "version", "checkpoints": directory / "checkpoints"}
+        console.print(closing_table(result, {"report": report, **places} if report.is_file() else places))
     return EXITS[ended.status]
+
+
+def _reported(directory: Path) -> Path:
+    """Where the run's page lies. It is a view: how the run ended stands without it."""
+    View("the report")(lambda: write_report(directory))
+    return directory / REPORT_FILE
 
 
 def resume_with(directory: Path) -> str:

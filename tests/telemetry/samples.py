@@ -1,5 +1,6 @@
 """A small run, as a trainer would report it."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -96,14 +97,16 @@ def result(run_dir: Path, status: str = "done", seed: int = 3) -> RunResult:
     )
 
 
-def episode(answer: str = "late", agent: str = "triage") -> list[AnyRecord]:
+def episode(
+    answer: str = "late", agent: str = "triage", saw: str = "case: order 4711 is overdue\nregion: EU"
+) -> list[AnyRecord]:
     call = ToolCall(tool="query_orders", args={"region": "EU"})
     of: dict[str, Any] = {"correlation_id": "e7", "at": 1.0, "agent": agent, "turn": 0}
     last: dict[str, Any] = {**of, "agent": "resolver"}
     refused = Fault(code="over_budget", message="no calls left", path="$.region")
     return [
         EpisodeOpened(correlation_id="e7", at=0.0, team="supply_chain", scenario="case-7", seed=1),
-        Observed(**of, text="case: order 4711 is overdue\nregion: EU", candidates=(call,), mask=(True,)),
+        Observed(**of, text=saw, candidates=(call,), mask=(True,)),
         Decided(**of, call=call, logp=-0.5),
         ToolCalled(**of, tool="query_orders", args=call.args),
         ToolAnswered(**of, tool="query_orders", ok=True, value={"status": answer}, cost_usd=0.5),
@@ -128,4 +131,35 @@ def write_run(run_dir: Path, iterations: int = 10, episodes: Sequence[Sequence[A
     records = RecordsDir(run_dir / "records")
     for number, told in enumerate(episodes or [episode()]):
         records.write(number, told)
+    return run_dir
+
+
+def refused(run_dir: Path) -> Path:
+    """A run that the audit and a gate kept from training."""
+    run_dir.mkdir(parents=True)
+    (run_dir / "result.json").write_bytes(RESULT.dump_json(RunResult(status="audit", run_dir=str(run_dir), reason="x")))
+    (run_dir / "experiment.yaml").write_text("name: supply_chain\nseed: 3\n")
+    found: dict[str, Any] = {
+        "severity": "error",
+        "message": "the reward pays everybody",
+        "remedy": "pay for success only",
+        "where": {"term": "payoff", "agent": "", "step": None},
+        "evidence": {"numbers": {"share": 0.99}, "saw": "saw this", "used": ""},
+        "check": "nearly-constant",
+        "waived": None,
+    }
+    known = {**found, "message": "a known thing", "waived": "accepted for now"}
+    ran = {"nearly-constant": {"promise": "pay depends on play", "seconds": 0.1, "skipped": ""}}
+    audit = {
+        "subject": "supply_chain",
+        "ok": False,
+        "seconds": 1.0,
+        "findings": [found, known],
+        "waived": {},
+        "ran": ran,
+    }
+    (run_dir / "audit.json").write_text(json.dumps(audit))
+    slow = {"what": "resolver: mean time of a step", "ok": False, "value": 912.0, "unit": "ms", "wanted": "< 200 ms"}
+    gates = [{"name": "L1", "promise": "agents answer in time", "ok": False, "measures": [slow]}]
+    (run_dir / "gates.json").write_text(json.dumps({"ok": False, "seconds": 1.0, "ranges": {}, "gates": gates}))
     return run_dir

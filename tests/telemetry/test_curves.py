@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry.curves import Ema, ema, outlier_bounds, windowed_mean
+from telemetry.curves import Ema, drawn, ema, outlier_bounds, windowed_mean
 from tests.telemetry.samples import QUICK
 
 VALUES = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=60)
@@ -104,3 +104,25 @@ def test_an_empty_window_is_refused() -> None:
     """A mean of nothing is not a number."""
     with pytest.raises(ValueError, match="window"):
         windowed_mean([1.0], 0)
+
+
+@QUICK
+@given(GAPPY, st.integers(4, 20))
+def test_what_is_drawn_looks_like_the_whole(values: list[float | None], most: int) -> None:
+    """A thinned curve has both ends, the lowest and the highest value, keeps the order and the bound."""
+    places = drawn(values, most)
+    known = [v for v in values if v is not None and math.isfinite(v)]
+    kept = [v for k in places if (v := values[k]) is not None and math.isfinite(v)]
+    assert places == sorted(set(places))
+    assert len(places) <= most
+    assert len(values) > most or len(places) == len(values)
+    if values:
+        assert (places[0], places[-1]) == (0, len(values) - 1)
+    if known:
+        assert (min(kept), max(kept)) == (min(known), max(known))
+
+
+def test_a_curve_of_three_points_is_no_curve() -> None:
+    """Two ends and two extremes are the least that can be drawn."""
+    with pytest.raises(ValueError, match="at least 4"):
+        drawn([1.0], 3)
