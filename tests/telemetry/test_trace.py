@@ -2,12 +2,22 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from runtime.records import Decided, Observed, StateChanged, ToolCall, ToolUndone
+from runtime.records import (
+    Decided,
+    ModelCalled,
+    Observed,
+    Rewarded,
+    StateChanged,
+    ToolAnswered,
+    ToolCall,
+    ToolUndone,
+)
 from runtime.store import Store, history, open_store
-from telemetry.trace import chain_lines, main
+from telemetry.trace import chain_lines, folded, main
 from tests.telemetry.samples import episode, write_run
 
 
@@ -41,6 +51,7 @@ def test_the_store_tells_who_did_what_when_and_why(
         "paid      payoff +70.00 to everybody",
         "paid      tone missing (judge timed out)",
         'ended     success {"expedited": true}',
+        "in all    2 decisions, paid +69.50 (missing in 1), 0.5 USD",
     ]
     assert [line[29:] for line in lines] == expected
     assert lines[0].split()[0] == "+0.000"
@@ -74,7 +85,7 @@ def test_the_other_calls_are_shown_with_their_probabilities() -> None:
         Observed(**of, text="", candidates=calls, mask=(True,) * 4),
         Decided(**of, call=calls[0], logp=-1.2, probabilities=(0.3, 0.1, 0.6, 0.0)),
     ]
-    (line,) = chain_lines(records)
+    line, _ = chain_lines(records)
     assert line.endswith("chose     ask()  p 0.301  (others: send() 0.600, wait() 0.100)")
 
 
@@ -84,7 +95,7 @@ def test_what_was_seen_before_is_not_said_again() -> None:
     first = Observed(**of, agent="triage", turn=0, text="case 7")
     second = Observed(**of, agent="triage", turn=1, text="case 7\nnews: a storm")
     third = Observed(**of, agent="resolver", turn=0, text="case 7")
-    text = [line.split(maxsplit=1)[1].split() for line in chain_lines([first, second, third])]
+    text = [line.split(maxsplit=1)[1].split() for line in chain_lines([first, second, third])][:-1]
     assert text == [
         ["triage/0", "saw", "case", "7"],
         ["triage/1", "saw", "news:", "a", "storm"],
@@ -101,4 +112,63 @@ def test_what_seldom_happens_is_told_too() -> None:
     assert [line.split(maxsplit=1)[1] for line in text] == [
         "state     triage: running to error",
         "triage/0          undid     order",
+        "in all    1 decision, paid 0.00, 0 USD",
     ]
+
+
+def test_coercions_standardized_pay_and_what_a_model_cost_are_told() -> None:
+    """What a tool said before it was made to fit, pay in standard deviations, tokens and US dollars."""
+    of: dict[str, Any] = {"correlation_id": "s", "at": 0.0, "agent": "triage", "turn": 0}
+    model = ModelCalled(**of, tokens_in=100, tokens_out=7, ms=12.0, model="local/tiny", cost_usd=0.25)
+    answer = ToolAnswered(**of, tool="weigh", ok=True, value=25.3, raw="25.3", cost_usd=0.5)
+    paid = [Rewarded(**of, term="thrift", value=v, standardized=z) for v, z in ((-0.5, -1.25), (-0.0, None))]
+    text = [line[29:] for line in chain_lines([model, answer, *paid])]
+    assert text == [
+        "asked     local/tiny: 100 + 7 tokens, 12 ms, 0.25 USD",
+        'answered  weigh: 25.3  (before coercion: "25.3")  0.5 USD',
+        "paid      thrift -0.50 (standardized -1.25) to triage",
+        "paid      thrift 0.00 to triage",
+        "in all    1 decision, paid -0.50, 0.75 USD, 107 tokens",
+    ]
+
+
+def test_without_a_place_stores_and_runs_are_looked_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The id is enough where the commands put things; that it is nowhere is said with the places."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["e7"]) == 2
+    assert "neither stores nor runs" in capsys.readouterr().err
+    live = tmp_path / "live" / "shop" / "1"
+    live.mkdir(parents=True)
+    opened = open_store(f"sqlite:///{live}/store.db")
+    other = [r.model_copy(update={"correlation_id": "e8"}) for r in episode()]
+    opened.write(lambda c: history.add(c, "shop", [(r, "") for r in other]))
+    opened.close()
+    write_run(tmp_path / "runs" / "shop" / "1")
+    for found in ("e7", "e8"):
+        assert main([found]) == 0
+        assert f"opened    {found} at" in capsys.readouterr().out
+    assert main(["e9"]) == 2
+    said = capsys.readouterr().err
+    assert "live/shop/1/store.db" in said
+    assert "runs/shop/1" in said
+
+
+def test_a_broken_episode_hides_no_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What cannot be read is said, and the search goes on."""
+    run = write_run(tmp_path / "run")
+    (run / "records" / "000009.jsonl").write_text("no record\n")
+    assert main(["e7", "--run", str(run)]) == 0
+    assert "000009.jsonl is left out" in capsys.readouterr().err
+
+
+def test_long_lines_are_folded_on_a_terminal_without_losing_a_word() -> None:
+    """The first columns stay free; where lines are not shown but read by a program they stay whole."""
+    line = next(iter(chain_lines(episode(answer="word " * 60)[4:5])))
+    shown = folded(line, 100).splitlines()
+    assert len(shown) > 3
+    assert max(map(len, shown)) <= 100
+    assert all(part.startswith(" " * 39) for part in shown[1:])
+    assert " ".join(" ".join(shown).split()) == " ".join(line.split())
+    assert folded(line, 0) == line
