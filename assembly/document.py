@@ -40,7 +40,12 @@ class Document:
         return Problem(dotted(path), message, f"line {place}", place)
 
 
-def read_document(file: FilePath, overrides: Sequence[str], environment: Mapping[str, str] = os.environ) -> Document:
+def read_document(
+    file: FilePath,
+    overrides: Sequence[str],
+    environment: Mapping[str, str] = os.environ,
+    begins: str = "an experiment begins with name: …",
+) -> Document:
     """The file with the overrides applied. Raises Refused if it cannot be read at all."""
     try:
         values = read(_text(file), environment)
@@ -49,7 +54,7 @@ def read_document(file: FilePath, overrides: Sequence[str], environment: Mapping
         raise Refused(file.name, [Problem("", error.message, place, error.line)]) from None
     data: Json = values.data
     if not isinstance(data, dict):
-        raise Refused(file.name, [Problem("", "holds no keys; an experiment begins with name: …", "line 1", 1)])
+        raise Refused(file.name, [Problem("", f"holds no keys; {begins}", "line 1", 1)])
     document = Document(file, cast("dict[str, Json]", data), {**values.lines}, [*values.problems])
     for override in overrides:
         _override(document, override, environment)

@@ -1,14 +1,15 @@
 """What a validation found, in the words of somebody who wrote the file."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from assembly.experiment import Experiment
 from assembly.problems import Path, did_you_mean, nearest, show, unknown
-from assembly.schema import Schema, homes, kinds, locate
+from assembly.schema import Root, Schema, homes, kinds, locate
 
 _WANTED = {
     "string_type": "text",
@@ -39,29 +40,33 @@ class Finding:
     """The key that was probably meant, where the one written is not known."""
 
 
-def findings(error: ValidationError) -> list[Finding]:
-    """What is wrong with single keys."""
+def findings(error: ValidationError, root: Root = Experiment) -> list[Finding]:
+    """What is wrong with single keys of a file that should be ``root``."""
     found: list[Finding] = []
     for detail in error.errors(include_url=False):
-        path, schema = locate(detail["loc"])
+        path, schema = locate(detail["loc"], root)
         if detail["type"] == "union_tag_invalid":
             path = (*path, "kind")
         meant = None
         if detail["type"] == "extra_forbidden":
-            _, around = locate(detail["loc"][:-1])
+            _, around = locate(detail["loc"][:-1], root)
             near = nearest(str(path[-1]), around.get("properties", {}))
             meant = (*path[:-1], near) if near else None
-        found.append(Finding(path, _message(detail, path, schema), meant))
+        found.append(Finding(path, _message(detail, path, schema, root), meant))
     return found
 
 
-def _message(detail: ErrorDetails, path: Path, schema: Schema) -> str:
+def _message(detail: ErrorDetails, path: Path, schema: Schema, root: Root) -> str:
     kind, value, context = detail["type"], cast("object", detail["input"]), detail.get("ctx", {})
     if kind in _WANTED:
         return f"wants {_WANTED[kind]}, and is {show(value)}"
     if kind in _BOUNDS:
         word, bound = _BOUNDS[kind]
         return f"{show(value)} must be {word} {context[bound]:g}"
+    if kind in _OF_KINDS:
+        return _OF_KINDS[kind](detail, kinds(schema, root))
+    if kind == "extra_forbidden":
+        return _unknown_key(detail, path, root)
     if kind in _SPECIAL:
         return _SPECIAL[kind](detail, path, schema)
     return f"{detail['msg'][:1].lower()}{detail['msg'][1:]}, and is {show(value)}"
@@ -73,14 +78,14 @@ def _missing(_: ErrorDetails, __: Path, schema: Schema) -> str:
     return f"is missing{about}"
 
 
-def _unknown_key(detail: ErrorDetails, path: Path, _: Schema) -> str:
+def _unknown_key(detail: ErrorDetails, path: Path, root: Root) -> str:
     word = str(path[-1])
-    __, around = locate(detail["loc"][:-1])
+    _, around = locate(detail["loc"][:-1], root)
     known = list(around.get("properties", {}))
     if not known:
         return f"unknown key; this section takes none. {around.get('description', '')}".rstrip()
     hint = did_you_mean(word, known)
-    home = [h for h in homes(word) if h != ".".join(map(str, path))]
+    home = [h for h in homes(word, root) if h != ".".join(map(str, path))]
     if not hint and home:
         hint = f"; it belongs to {home[0]}"
     return f"unknown key{hint or '; here can stand ' + ', '.join(known)}"
@@ -96,15 +101,15 @@ def _unknown_word(detail: ErrorDetails, _: Path, schema: Schema) -> str:
     )
 
 
-def _unknown_kind(detail: ErrorDetails, _: Path, schema: Schema) -> str:
+def _unknown_kind(detail: ErrorDetails, known: Mapping[str, Schema]) -> str:
     value = cast("object", cast("dict[str, Any]", detail["input"]).get("kind"))
     if not isinstance(value, str):
-        return f"wants one of {', '.join(kinds(schema))}, and is {show(value)}"
-    return unknown(value, kinds(schema))
+        return f"wants one of {', '.join(known)}, and is {show(value)}"
+    return unknown(value, known)
 
 
-def _no_kind(_: ErrorDetails, __: Path, schema: Schema) -> str:
-    return f"kind is missing; say which: {', '.join(kinds(schema))}"
+def _no_kind(_: ErrorDetails, known: Mapping[str, Schema]) -> str:
+    return f"kind is missing; say which: {', '.join(known)}"
 
 
 def _pattern(detail: ErrorDetails, _: Path, schema: Schema) -> str:
@@ -123,18 +128,24 @@ def _own(detail: ErrorDetails, _: Path, __: Schema) -> str:
     return f"{detail['msg']}, and is {show(cast('object', detail['input']))}"
 
 
-_SPECIAL: dict[str, Callable[[ErrorDetails, Path, Schema], str]] = {
-    "missing": _missing,
-    "extra_forbidden": _unknown_key,
-    "literal_error": _unknown_word,
+def _unshown(detail: ErrorDetails, _: Path, __: Schema) -> str:
+    return detail["msg"]
+
+
+_OF_KINDS: dict[str, Callable[[ErrorDetails, Mapping[str, Schema]], str]] = {
     "union_tag_invalid": _unknown_kind,
     "union_tag_not_found": _no_kind,
+}
+_SPECIAL: dict[str, Callable[[ErrorDetails, Path, Schema], str]] = {
+    "missing": _missing,
+    "literal_error": _unknown_word,
     "string_pattern_mismatch": _pattern,
     "string_too_short": _empty,
     "too_long": _length,
     "gpus": _own,
     "redis": _own,
     "otlp": _own,
+    "secret": _unshown,
 }
 
 

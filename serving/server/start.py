@@ -107,7 +107,7 @@ def _arguments(settings: Serving) -> dict[str, Any]:
     quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
     if settings.ray_address:
         return {"address": settings.ray_address, **quiet}
-    return {"include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES, **quiet}
+    return {"address": "local", "include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES, **quiet}
 
 
 def _http(settings: Serving) -> str:
