@@ -39,7 +39,7 @@ def missed(
 
 @pytest.mark.parametrize("kind", ["normal", "lopsided", "heavy", "rare"])
 def test_a_reward_is_within_its_bounds_at_all_times(kind: str) -> None:
-    """However often one looks, each bound is missed in no more than 5% of runs: also where values are far from normal."""
+    """However often one looks, each bound is missed in 5% of runs at most, whatever the values are like."""
     chance = np.random.default_rng(7)
     draw = {
         "normal": lambda: chance.normal(size=LENGTH),
@@ -66,7 +66,7 @@ def test_a_share_is_within_its_bounds_from_the_first_session_on(rate: float) -> 
 
 
 def test_looking_again_and_again_at_an_ordinary_interval_would_go_wrong() -> None:
-    """The test above can fail: the usual 95% interval, looked at all the time, misses far more often than in 5% of runs."""
+    """The tests above can fail: the usual interval, looked at all the time, misses far more often than in 5%."""
     chance = np.random.default_rng(3)
     wrong = 0
     for _ in range(RUNS):

@@ -55,7 +55,7 @@ def test_a_better_version_is_promoted_step_by_step() -> None:
     ids=["down", "waves", "a jump"],
 )
 def test_what_happens_to_both_versions_alike_moves_neither(drift: Callable[[int, int], float]) -> None:
-    """Days get worse, nights differ from days, the world changes while shares are raised: no rollback on that account."""
+    """Days get worse, nights differ from days, the world changes: no version is rolled back on that account."""
     courses = ends(House(drift=drift), BRISK, 12_000)
     assert count(courses, "rollback") <= 1
     assert count(courses, "promote") >= 15
