@@ -52,7 +52,7 @@ def calls(options: Options) -> Outcome:
 
     count, rounds = (20, 1) if options.quick else (CALLS, ROUNDS)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+        ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False)
         try:
             laps = _laps(Path(folder), count, rounds)
         finally:

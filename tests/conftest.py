@@ -41,7 +41,7 @@ def ray_local() -> Iterator[None]:
     """A Ray of this module's own with two CPUs, shut down whatever happens."""
     import ray
 
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+    ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     try:
         yield
     finally:

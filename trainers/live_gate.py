@@ -16,7 +16,8 @@ from assembly.versions import load_version
 from runtime.actor import AgentActor, AgentSpec
 from runtime.records import Record
 from runtime.types import AgentId, Scenario
-from trainers.exporting import Exported, export
+from trainers.checkpoints import TrainerState
+from trainers.exporting import Exported, export, write_lineage
 from trainers.prepare import Prepared
 from trainers.ray_cluster import ray_running
 from trainers.rllib.algorithm import seats as seats_of
@@ -43,6 +44,7 @@ def live_gate(build: Build, prepared: Prepared, directory: Path) -> tuple[Measur
     assert build.team is not None
     gates, where = build.experiment.gates, directory / "rehearsal"
     export(build, _untrained(build, prepared), where / "version")
+    write_lineage(where / "version", build, TrainerState(), directory)  # where the team's modules lie
     version = load_version(where / "version")
     place, first = Place.under(where, build.experiment.redis), build.team.turns.order[0]
     specs = agent_specs(place, where / "version", version, Manner(greedy=False, seed=build.experiment.seed))

@@ -81,4 +81,9 @@ def _arguments(asked: Resources) -> dict[str, Any]:
     if asked.dashboard is not None:
         dashboard |= {"dashboard_host": asked.dashboard.host, "dashboard_port": asked.dashboard.port}
     cpus = max(os.cpu_count() or 1, 1)
-    return {**common, **dashboard, "num_cpus": cpus, "object_store_memory": OBJECT_STORE_BYTES}
+    here = {
+        "address": "local",
+        "num_cpus": cpus,
+        "object_store_memory": OBJECT_STORE_BYTES,
+    }
+    return {**common, **dashboard, **here}

@@ -46,7 +46,7 @@ def local_ray() -> Generator[None]:
     if ray.is_initialized():
         yield
         return
-    ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+    ray.init(address="local", include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     try:
         yield
     finally:

@@ -46,6 +46,14 @@ def cluster() -> Iterator[Any]:
     gc.collect()  # it leaves its files open: said here, not when the tests end
 
 
+def test_a_cluster_nobody_named_is_left_alone(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray would join the latest cluster of this machine, or the one in RAY_ADDRESS: the file names none."""
+    monkeypatch.setenv("RAY_ADDRESS", cluster.address)
+    run = started(tmp_path, str(SHOP), "--out", str(tmp_path), "--set", "stop.iterations=1", "--set", "gates.live=true")
+    out, err = run.communicate(timeout=600)
+    assert run.returncode == 0, out[-2000:] + err
+
+
 def _metrics(out: Path) -> list[dict[str, Any]]:
     lines = [line for file in out.glob("*/*/metrics.jsonl") for line in file.read_text().splitlines(keepends=True)]
     return [json.loads(line) for line in lines if line.endswith("\n")]
