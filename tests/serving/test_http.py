@@ -19,7 +19,8 @@ from serving.client import Refused
 from serving.server.start import Server
 from tests.conftest import WaitUntil
 from tests.live.versions import EXPERIMENT
-from tests.serving.conftest import TEAM, client_of, serving_two
+from tests.serving.conftest import TEAM, UP_S, client_of, ready, serving_two
+from tests.serving.swapping import Storm, faults, store_of, stormy, swapped
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("ray")]
 AT = f"/v1/teams/{TEAM}"
@@ -200,9 +201,8 @@ def test_bad_requests_are_told_so(raw: httpx2.Client) -> None:
     for body in ({"draw": {"indx": 1}}, {"scenario": {"visible": []}}):
         answer = raw.post(f"{AT}/sessions", json=body)
         assert (answer.status_code, answer.json()["error"]["code"]) == (422, "invalid")
-    opened = raw.post(f"{AT}/sessions", json={"scenario": {"visible": {"made": "up"}}}).json()
-    answer = raw.post(f"{AT}/sessions/{opened['session']}/turns")
-    assert (answer.status_code, answer.json()["error"]["code"]) == (422, "impossible")
+    answer = raw.post(f"{AT}/runs", json={"scenario": {"visible": {"made": "up"}}})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (500, "failed")
     schema = raw.get("/openapi.json").json()
     assert f"{AT.replace(TEAM, '{team}')}/sessions" in schema["paths"]
 
@@ -243,3 +243,13 @@ def test_the_asynchronous_client(server: Server) -> None:
             assert again.outcome == turns[-1].outcome
 
     asyncio.run(talk())
+
+
+def test_a_few_swaps_and_kills(server: Server, wait_until: WaitUntil) -> None:
+    """Five swaps, twenty sessions that each live through three of them; a replica and a router are killed."""
+    wait_until(lambda: ready(server), "both versions to be ready", UP_S)
+    storm = Storm(swaps=5, sessions=20, every=1, kills={1: "replica", 3: "router"})
+    told = asyncio.run(stormy(server, "ada-token-0123456789", storm, lambda n: swapped(server, n)))
+    assert faults(store_of(server), told, storm.sessions) == []
+    assert {v for s in told.versions.values() for v in s} == {"v1", "v2"}
+    assert told.retried > 0, "somebody was hit"
