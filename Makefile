@@ -44,6 +44,8 @@ test: lint ## lint, then every test that is not slow
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -m 'not slow'
 
 test-slow: install ## the tests that take minutes
+	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; } || \
+		{ echo 'the tests of what is looked at need chromium: apt install chromium' >&2; exit 3; }
 	$(BIN)/pytest -m slow --timeout 1800
 
 bench: install ## speed and learning against plain RLlib and a hand-written loop

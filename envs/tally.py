@@ -38,6 +38,10 @@ class Tally:
     """Characters of the arguments and messages that agents wrote."""
     terms: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     """Sum of each reward term."""
+    own: dict[tuple[AgentId, str], float] = field(default_factory=lambda: defaultdict(float))
+    """The part of it that single agents were paid, not everybody."""
+    rewards: dict[AgentId, list[float]] = field(default_factory=lambda: defaultdict(list[float]))
+    """What each agent's decisions brought, all terms together, for a histogram."""
     missing_terms: Counter[str] = field(default_factory=Counter[str])
     """How often each term was missing, and the reason last seen in ``why``."""
     why: dict[str, str] = field(default_factory=dict[str, str])
@@ -53,10 +57,17 @@ class Tally:
         elif len(self.returns) < KEPT_RETURNS:
             self.returns.append(team_return)
         made: set[tuple[AgentId, str, str]] = set()
+        paid: dict[tuple[AgentId, int], float] = defaultdict(float)
         for record in session.records:
             self._add_record(record)
             if isinstance(record, ToolCalled):
                 self._add_call(record, made)
+            elif isinstance(record, Rewarded):
+                self._add_reward(record)
+                paid[record.agent, record.turn] += math.nan if record.value is None else record.value
+        for (agent, _), value in paid.items():
+            if len(self.rewards[agent]) < KEPT_RETURNS and not math.isnan(value):
+                self.rewards[agent].append(value)
         if not self.sample:
             self.sample = tuple(session.records)
 
@@ -70,12 +81,22 @@ class Tally:
         elif isinstance(record, ModelCalled):
             self.tokens += record.tokens_in + record.tokens_out
             self.cost_usd += record.cost_usd or 0.0
-        elif isinstance(record, Rewarded):
-            if record.value is None:
-                self.missing_terms[record.term] += 1
-                self.why[record.term] = record.missing
-            else:
-                self.terms[record.term] += record.value
+
+    def _add_reward(self, rewarded: Rewarded) -> None:
+        if rewarded.value is None:
+            self.missing_terms[rewarded.term] += 1
+            self.why[rewarded.term] = rewarded.missing
+            return
+        self.terms[rewarded.term] += rewarded.value
+        if rewarded.scope == "agent":
+            self.own[rewarded.agent, rewarded.term] += rewarded.value
+
+    def paid_to(self, agent: AgentId) -> dict[str, float]:
+        """Sum of each reward term as the agent was paid it: what went to everybody, and to itself."""
+        others: dict[str, float] = defaultdict(float)
+        for (whom, term), value in self.own.items():
+            others[term] += value if whom != agent else 0.0
+        return {term: value - others[term] for term, value in self.terms.items()}
 
     def _add_call(self, called: ToolCalled, made: set[tuple[AgentId, str, str]]) -> None:
         args = repr(called.args) if called.args else ""
@@ -104,5 +125,9 @@ class Tally:
             out.why.update(t.why)
             for name, value in t.terms.items():
                 out.terms[name] += value
+            for key, value in t.own.items():
+                out.own[key] += value
+            for agent, values in t.rewards.items():
+                out.rewards[agent] += values[: KEPT_RETURNS - len(out.rewards[agent])]
             out.sample = out.sample or t.sample
         return out

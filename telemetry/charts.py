@@ -90,7 +90,7 @@ def learning_chart(runs: Mapping[str, Run]) -> Chart:
         baselines={name: value for run in runs.values() for name, value in run.baselines.items()},
     )
     for (name, run), colour in zip(runs.items(), cycle(COLOURS), strict=False):
-        chart.data.append(_evaluations(f"{name}, held out" if several else "held out", run.iterations, colour))
+        chart.data.append(_evaluations(f"{name}, held out" if several else "held out", run, colour))
     chart.layout["height"] = 420
     return chart
 
@@ -203,8 +203,12 @@ def _bound(layout: dict[str, Any], values: Sequence[Figure], lines: Sequence[flo
     return [f"{cut:,} outlier{'s' if cut > 1 else ''} beyond the axis (double click: all)"] if cut else []
 
 
-def _evaluations(name: str, reports: Sequence[IterationReport], colour: str) -> dict[str, Any]:
-    held_out = [(r.env_steps, r.evaluation) for r in reports if r.evaluation is not None]
+def _evaluations(name: str, run: Run, colour: str) -> dict[str, Any]:
+    """Every evaluation during the run, and in place of the last one that at its end, which is larger."""
+    at = {r.env_steps: r.evaluation for r in run.iterations if r.evaluation is not None}
+    if run.result is not None and run.result.eval is not None:
+        at[run.result.env_steps] = run.result.eval
+    held_out = sorted(at.items(), key=lambda item: item[0])
     return {
         "name": _shown(name),
         "x": [steps for steps, _ in held_out],

@@ -26,7 +26,7 @@ class EventsFile:
         self._summaries: Any = import_module("tensorboard.compat.proto.summary_pb2")
         records: Any = import_module("tensorboard.summary.writer.record_writer")
         directory.mkdir(parents=True, exist_ok=True)
-        name = f"events.out.tfevents.{seams.now():010.0f}.run.{getpid()}.{next(_NUMBERS)}"
+        name = f"events.out.tfevents.{seams.now():010.0f}.run.{getpid()}.{next(_NUMBERS):06d}"
         self._file: Any = records.RecordWriter((open_file or _open_new)(directory / name))
         self._write(file_version="brain.Event:2")
 
@@ -48,11 +48,13 @@ class EventsFile:
         """A text, as Markdown."""
         self._write(step=step, summary=_plugin("text.summary_v2").text_pb(tag, markdown))
 
-    def hparams(self, values: Mapping[str, float | str | bool], metric: str) -> None:
-        """The run's settings, for the table that sets runs side by side by the metric's tag."""
+    def hparams(self, values: Mapping[str, float | str | bool], metrics: Sequence[str]) -> None:
+        """The run's settings, for the table that sets runs side by side by those tags."""
         plugin = _plugin("hparams.summary_v2")
         names = [plugin.HParam(name) for name in values]
-        self._write(step=0, summary=plugin.hparams_config_pb(hparams=names, metrics=[plugin.Metric(metric)]))
+        self._write(
+            step=0, summary=plugin.hparams_config_pb(hparams=names, metrics=[plugin.Metric(m) for m in metrics])
+        )
         self._write(step=0, summary=plugin.hparams_pb(dict(values), start_time_secs=seams.now()))
 
     def layout(self, charts: Charts) -> None:

@@ -11,6 +11,20 @@ from telemetry.durable import RecordLost, complete_lines, replace_file
 KEPT = 200
 """Episodes kept a run: enough to see what a team does, small beside one checkpoint."""
 
+HELD_OUT = 900
+"""Of the thousand numbers of an iteration, those from here on are its held-out episodes."""
+
+
+def number_of(iteration: int, held_out: int | None = None) -> int:
+    """The number of an iteration's sampled episode; of its held-out episode in that place."""
+    return iteration * 1000 + (0 if held_out is None else HELD_OUT + held_out)
+
+
+def origin_of(number: int) -> str:
+    """Where an episode of that number was played, for people to read."""
+    iteration, place = divmod(number, 1000)
+    return "held out" if place >= HELD_OUT else f"iteration {iteration:,}"
+
 
 class RecordsDir:
     """Keeps the records of a run's latest sampled episodes.

@@ -143,6 +143,8 @@ class RunResult:
 
 ITERATION: TypeAdapter[IterationReport] = TypeAdapter(IterationReport)
 """Reads and writes a line of metrics.jsonl."""
+EVALUATION: TypeAdapter[EvaluationReport] = TypeAdapter(EvaluationReport)
+"""Reads and writes an evaluation, as it stands in the other two."""
 RESULT: TypeAdapter[RunResult] = TypeAdapter(RunResult)
 """Reads and writes result.json."""
 
@@ -155,14 +157,14 @@ def flatten(mapping: Mapping[str, Any]) -> dict[str, float]:
 def scalars(report: IterationReport) -> dict[str, float]:
     """The iteration's curves: name, grouped by what a reader looks for together, and value."""
     figures = ITERATION.dump_python(report)
-    evaluation = figures.pop("evaluation")
+    del figures["evaluation"]
     agents = {name: _agent_curves(agent) for name, agent in figures.pop("agents").items()}
     policies, timers = figures.pop("policies"), figures.pop("timers")
     team = {"return": figures.pop("return_mean"), "episode_len": figures.pop("episode_len_mean")}
     del figures["env_steps"]
     run = {**figures, "timer": timers}
     return flatten(
-        {"team": team, "agent": agents, "eval": _eval_curves(evaluation), "policy": policies, "run": run},
+        {"team": team, "agent": agents, "eval": _eval_curves(report.evaluation), "policy": policies, "run": run},
     )
 
 
@@ -182,9 +184,15 @@ def _agent_curves(agent: Mapping[str, Any]) -> dict[str, Any]:
     return {renamed.get(key, key): value for key, value in agent.items()}
 
 
-def _eval_curves(evaluation: Mapping[str, Any] | None) -> dict[str, Any]:
-    if evaluation is None:
+def evaluation_curves(evaluation: EvaluationReport) -> dict[str, float]:
+    """An evaluation's points on its curves."""
+    return flatten({"eval": _eval_curves(evaluation)})
+
+
+def _eval_curves(found: EvaluationReport | None) -> dict[str, Any]:
+    if found is None:
         return {}
+    evaluation = EVALUATION.dump_python(found)
     low, high = evaluation["return_ci95"] or (None, None)
     kept = {key: evaluation[key] for key in ("episodes", "score", "success_rate", "tool_calls", "cost_usd")}
     interval = {"return": evaluation["return_mean"], "return_low": low, "return_high": high}

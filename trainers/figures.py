@@ -44,7 +44,7 @@ def _agent(build: Build, agent: AgentId, given: Iterated) -> AgentReport:
         reward_raw_std=_number(rewards, "raw_std"),
         reward_standardized_mean=_number(rewards, "standardized_mean"),
         reward_standardized_std=_number(rewards, "standardized_std"),
-        terms={n: v / tally.episodes for n, v in tally.terms.items()} if tally.episodes else {},
+        terms={n: v / tally.episodes for n, v in tally.paid_to(agent).items()} if tally.episodes else {},
         entropy=_number(figures, "entropy"),
         kl=_number(figures, "approx_kl"),
         clip_fraction=_number(figures, "clip_fraction"),

@@ -1,6 +1,7 @@
 """Who is told of each iteration: the metrics file and sampled episodes first, then what only shows."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import cast
 
 from runtime.records import AnyRecord
@@ -8,9 +9,9 @@ from telemetry.metrics.meters import Meters
 from telemetry.metrics.training import feed
 from telemetry.metrics_file import MetricsFile
 from telemetry.progress import Progress
-from telemetry.records_file import RecordsDir
-from telemetry.scalars import IterationReport
-from telemetry.tensorboard import TensorBoardLog
+from telemetry.records_file import RecordsDir, episode_files, number_of, read_episode
+from telemetry.scalars import IterationReport, RunResult
+from telemetry.tensorboard import FINAL, TensorBoardLog
 from trainers.checkpoints import TrainerState
 from trainers.rllib.engine import Iterated
 
@@ -43,7 +44,7 @@ class EpisodeSamples:
         """Keep the iteration's sampled episode, if it is one of those."""
         sample = given.tally.sample
         if sample and report.iteration % SAMPLE_EVERY == 1:
-            self.directory.write(report.iteration * 1000, cast("list[AnyRecord]", list(sample)))
+            self.directory.write(number_of(report.iteration), cast("list[AnyRecord]", list(sample)))
 
 
 class Panel:
@@ -56,13 +57,26 @@ class Panel:
         """Add the iteration's curves, histograms and sampled episode."""
         self.log.show(report)
         tally = given.tally
-        self.log.histograms({"returns": tally.returns})
+        rewards = {f"agent/{agent}/reward": values for agent, values in tally.rewards.items()}
+        self.log.histograms({"returns": tally.returns, **rewards})
+        for agent in report.agents:
+            self.log.actions(agent, {tool: n for (a, tool), n in sorted(tally.calls.items()) if a == agent})
         if tally.sample and report.iteration % SAMPLE_EVERY == 1:
             self.log.episode("sample", cast("list[AnyRecord]", list(tally.sample)))
 
-    def finish(self, settings: Mapping[str, float | str | bool], score: float | None) -> None:
-        """Write the settings beside the final score."""
-        self.log.close(settings, score)
+    def finish(self, settings: Mapping[str, float | str | bool], result: RunResult, records: Path) -> None:
+        """Write the held-out episodes, and the settings beside what the run came to."""
+        self.log.view(lambda: self._held_out(number_of(result.iterations, held_out=0), records))
+        found = result.eval
+        if found is not None:
+            self.log.evaluated(found)
+        success, returned = (found.success_rate, found.return_mean) if found else (None, None)
+        self.log.close(settings, dict(zip(FINAL, (result.score, returned, success), strict=True)))
+
+    def _held_out(self, first: int, records: Path) -> None:
+        for path in episode_files(records):
+            if int(path.stem) >= first:
+                self.log.episode(f"held_out/{path.stem}", read_episode(path))
 
 
 class Instruments:

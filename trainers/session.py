@@ -1,7 +1,7 @@
 """A run from its accepted experiment to its result: prepared, trained, evaluated, exported, reported."""
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,9 +14,9 @@ from assembly.build import Build
 from runtime.records import AnyRecord
 from telemetry.durable import replace_file
 from telemetry.metrics.port import MetricsPort
-from telemetry.metrics_file import MetricsFile
+from telemetry.metrics_file import MetricsFile, read_metrics
 from telemetry.progress import RunConsole, Until, closing_table, progress
-from telemetry.records_file import RecordsDir
+from telemetry.records_file import RecordsDir, number_of
 from telemetry.report import REPORT_FILE, write_report
 from telemetry.run_dir import METRICS, RECORDS, RESULT_FILE
 from telemetry.scalars import RESULT, RunResult
@@ -143,7 +143,7 @@ def _train(
     screen = progress(console, until)
     lines = MetricsLines(MetricsFile(directory / METRICS))
     state = resumed.state if resumed else TrainerState()
-    panel = _panel(build, directory, state.env_steps if begun else None)
+    panel = _panel(build, directory, prepared, state if begun else None)
     samples = EpisodeSamples(RecordsDir(directory / RECORDS))
     listeners = [lines, samples, *([panel] if panel else []), OnScreen(screen), Instruments(port.meters)]
     loop = Loop(build, prepared, checkpoints, listeners, interrupted, partial(_say, console))
@@ -166,10 +166,17 @@ def _say(console: RunConsole, text: str) -> None:
     console.print(text, highlight=False, soft_wrap=True)
 
 
-def _panel(build: Build, directory: Path, resumed_at: int | None) -> Panel | None:
+def _panel(build: Build, directory: Path, prepared: Prepared, resumed: TrainerState | None) -> Panel | None:
     if not build.experiment.telemetry.tensorboard:
         return None
-    return Panel(TensorBoardLog(directory / "tensorboard", resumed_at=resumed_at))
+    past = [r for r in read_metrics(directory / METRICS) if resumed and r.iteration <= resumed.iteration]
+    log = TensorBoardLog(
+        directory / "tensorboard",
+        baselines=prepared.compared.returns,
+        resumed_at=resumed.env_steps if resumed else None,
+        past=past,
+    )
+    return Panel(log)
 
 
 def _close(
@@ -188,7 +195,7 @@ def _close(
         _say(console, f"checkpoint saved: {kept.path}\nresume with: {resume_with(directory)}")
     _write(directory, result)
     if panel is not None:
-        panel.finish(_settings(build), result.score)
+        panel.finish(_settings(build), result, directory / RECORDS)
     report = _reported(directory)
     if ended.status in ("done", "limit"):
         places = {"version": directory / "version", "checkpoints": directory / "checkpoints"}
@@ -219,7 +226,7 @@ def _finish(build: Build, directory: Path, prepared: Prepared, loop: Loop, plain
     purse.pay(tried)
     keep = RecordsDir(directory / RECORDS)
     for place, records in enumerate(tried.sampled):
-        keep.write(plain.iterations * 1000 + 900 + place, cast("list[AnyRecord]", list(records)))
+        keep.write(number_of(plain.iterations, held_out=place), cast("list[AnyRecord]", list(records)))
     report = evaluation(tried, prepared.compared) if tried.episodes else loop.evaluated
     lost: Mapping[str, float | None] = {}
     if build.experiment.evaluation.role_swap and build.team is not None:
@@ -272,8 +279,17 @@ def _estimate(build: Build, prepared: Prepared) -> str:
 
 
 def _settings(build: Build) -> dict[str, float | str | bool]:
-    ppo = build.experiment.ppo.model_dump(mode="json")
-    return {k: v if isinstance(v, float | int | str | bool) else str(v) for k, v in ppo.items() if v is not None}
+    """What a reader may want to rank runs by, under the experiment file's keys."""
+    found = build.experiment.model_dump(mode="json", include={"seed", "team", "policies", "ppo", "rewards"})
+    return {k: v if isinstance(v, float | int | str | bool) else str(v) for k, v in _leaves("", found) if v is not None}
+
+
+def _leaves(key: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        for name, part in cast("dict[str, Any]", value).items():
+            yield from _leaves(f"{key}.{name}" if key else name, part)
+    else:
+        yield key, value
 
 
 def _seed(seed: int) -> None:

@@ -123,7 +123,7 @@ class Timeline {
     return el("div", { class: "lanes", style },
       agents.map((agent, row) => el("span", { class: "who", style: `grid-row: ${row + 1}` }, this.told.agents[agent])),
       decisions.map((d, column) => {
-        const block = this.block(episode, d, this.text(d.call).replace(/\(.*$/s, ""));
+        const block = this.block(episode, d, short(this.text(d.call)));
         block.style.gridArea = `${agents.indexOf(d.agent) + 1} / ${column + 2}`;
         return block;
       }));
@@ -134,7 +134,7 @@ class Timeline {
       el("span", { class: "who" }, this.told.agents[agent]),
       el("div", { class: "track" }, decisions.filter((d) => d.agent === agent).map((d) => {
         const block = this.block(episode, d, "");
-        block.style.left = `${(100 * (d.at - episode.began) * 1000) / (total || 1)}%`;
+        block.style.left = `min(${(100 * (d.at - episode.began) * 1000) / (total || 1)}%, calc(100% - 5px))`;
         block.style.width = `max(5px, ${(100 * (d.ms ?? 0)) / (total || 1)}%)`;
         return block;
       })),
@@ -282,6 +282,9 @@ class Timeline {
     return [...outcome, ...id];
   }
 }
+
+/** A call without what can be guessed: `resolve(remedy="reroute")` as resolve(reroute), `hand_over()` as hand_over. */
+function short(call) { return call.replace(/\(\)$/, "").replace(/(\(|, )\w+=/g, "$1").replaceAll('"', ""); }
 
 /** A text that is JSON, over several lines where it is long. */
 function pretty(text) {

@@ -7,6 +7,7 @@ from typing import Any
 
 from runtime.records import Rewarded
 from telemetry.episode import Answer, Decision, EpisodeStory, Option, short_json
+from telemetry.records_file import origin_of
 from telemetry.report.reading import Account, Statistics
 
 EPISODES = 200
@@ -21,8 +22,6 @@ DECISIONS = 400
 """Decisions of one episode, the first."""
 OPTIONS = 24
 """Calls shown beside the one that was chosen, the likeliest first."""
-HELD_OUT = 900
-"""Numbers of held-out episodes end in this or more; the thousands before are the iteration."""
 
 
 @dataclass(slots=True)
@@ -91,7 +90,7 @@ def _episode(
         "id": f"{number:06d}",
         "cid": opened.correlation_id if opened else "",
         "scenario": opened.scenario if opened else "unknown scenario",
-        "from": _origin(number),
+        "from": origin_of(number),
         "end": episode.end,
         "outcome": texts.place(short_json(dict(ended.outcome))) if ended else None,
         "paid": _rounded(sum(d.paid for d in episode.decisions)),
@@ -99,11 +98,6 @@ def _episode(
         "began": min((d.began for d in kept), default=0.0),
         "decisions": [_decision(d, agents, texts, statistics) for d in kept],
     }
-
-
-def _origin(number: int) -> str:
-    iteration, place = divmod(number, 1000)
-    return "held out" if place >= HELD_OUT else f"iteration {iteration:,}"
 
 
 def _decision(decision: Decision, agents: Sequence[str], texts: Texts, statistics: Statistics | None) -> dict[str, Any]:
