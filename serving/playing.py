@@ -10,7 +10,7 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypedDict, cast
+from typing import Any, Literal, Required, TypedDict, cast
 
 from sqlalchemy import select
 from sqlalchemy.engine import Connection
@@ -42,7 +42,7 @@ Status = Literal["ok", "no_such_session", "elsewhere", "over", "busy", "impossib
 class Answer(TypedDict, total=False):
     """What a turn came to."""
 
-    status: Status
+    status: Required[Status]
     version: str
     """For ``elsewhere``: the version that the session is pinned to."""
     message: str
@@ -96,18 +96,27 @@ class Player:
             asked = self._store.read(lambda c: look(c, self.team, session, key))
             if (done := self._settled(asked)) is not None:
                 return done
-            assert asked.snapshot is not None, "a session that is open has a state"
+            if asked.snapshot is None:  # it has ended between two looks
+                continue
             try:
                 return {"status": "ok", "turn": self._play(session, key, asked.snapshot)}
             except Overtaken:
                 continue
-            except NotUnderstood as error:
-                return {"status": "impossible", "message": str(error)}
             except Exception as error:  # noqa: BLE001 - whatever a team raises, its client hears of it
-                _log.exception("session %s of %s %s: its turn failed", session, self.team, self.alias)
-                status: Status = "failed" if asked.snapshot.state["turns"] else "impossible"
-                return {"status": status, "message": f"{type(error).__name__}: {error}"}
+                if not self._overtaken(session, asked.snapshot):
+                    return self._fault(session, error)
         return {"status": "busy", "message": "turns of this session overtake each other: wait for each answer"}
+
+    def _overtaken(self, session: str, before: Snapshot) -> bool:
+        """Whether the session has gone on since: then what was played may have met records that are newer than it."""
+        after = self._store.read(lambda c: snapshots.load(c, self.team, STATE, session))
+        return after is None or after.revision != before.revision
+
+    def _fault(self, session: str, error: Exception) -> Answer:
+        if isinstance(error, NotUnderstood):
+            return {"status": "impossible", "message": str(error)}
+        _log.error("session %s of %s %s: its turn failed", session, self.team, self.alias, exc_info=error)
+        return {"status": "failed", "message": f"{type(error).__name__}: {error}"}
 
     def _settled(self, asked: Asked) -> Answer | None:
         """The answer where nothing is to be played."""
@@ -186,12 +195,16 @@ class Player:
 
 
 def look(connection: Connection, team: str, session: str, key: str) -> Asked:
-    """What is known of a session and of a turn of it."""
+    """What is known of a session and of a turn of it.
+
+    The state is read first: a turn that is committed after that makes it old, and one before that is seen here.
+    """
+    snapshot = snapshots.load(connection, team, STATE, session)
     c = TURNS.c
     known = connection.execute(select(c.body).where(c.team == team, c.session == session, c.turn == key)).scalar()
     return Asked(
         pin=pinned(connection, team, session),
-        snapshot=snapshots.load(connection, team, STATE, session),
+        snapshot=snapshot,
         answered=json.loads(known) if known is not None else None,
     )
 

@@ -56,9 +56,9 @@ class Conductor:
                 _log.exception("what runs could not be brought to what is written down; trying again")
 
     def stop(self) -> None:
-        """End ``run``; what runs is left running."""
+        """End ``run``, and wait for what it was doing; what runs is left running."""
         self._stop.set()
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._pool.shutdown(cancel_futures=True)
 
     def look(self) -> None:
         """Start what is missing, stop what is not wanted, end what idled out. Does not wait for starts."""
@@ -102,24 +102,16 @@ class Conductor:
             self._under_way[name] = self._pool.submit(work)
 
     def _start_router(self) -> None:
-        from ray import serve
-
-        serve.run(router.application(self._settings), name=router.NAME, route_prefix="/")
+        _launch(router.application(self._settings), router.NAME, "/")
+        self._waited(router.NAME)
 
     def _start(self, known: Known) -> None:
         """Start a version and wait: a replica that is up has shown that it decides as at its export."""
-        from ray import serve
-
         name = seat.app_name(known.team, known.alias)
-        application = seat.application(self._settings, known.team, known.alias, known.hash)
         if statuses().get(name) != "RUNNING":
-            serve.run_many(
-                [serve.RunTarget(target=application, name=name, route_prefix=None)],
-                wait_for_ingress_deployment_creation=False,
-                wait_for_applications_running=False,
-            )
+            _launch(seat.application(self._settings, known.team, known.alias, known.hash), name, None)
         status = self._waited(name)
-        if known.state != "deploying":
+        if known.state != "deploying" or self._stop.is_set():
             return  # it was up before, and is tried again for as long as it is wanted
         if status == "RUNNING":
             self._settle(known, "ready", "")
@@ -149,6 +141,17 @@ class Conductor:
             ended = self._versions.store.write(lambda c, t=team: pins.expire(c, t, before, self._clock()))
             if ended:
                 _log.info("%d sessions of %s idled out", ended, team)
+
+
+def _launch(application: Any, name: str, route: str | None) -> None:
+    """Have Serve start an application; does not wait until it runs."""
+    from ray import serve
+
+    serve.run_many(
+        [serve.RunTarget(target=application, name=name, route_prefix=route)],
+        wait_for_ingress_deployment_creation=False,
+        wait_for_applications_running=False,
+    )
 
 
 def statuses() -> dict[str, str]:
