@@ -13,6 +13,9 @@ from runtime.types import AgentId
 KEPT_RETURNS = 4096
 """Returns kept for a histogram and their standard deviation; more are counted, not kept."""
 
+LOOKED_AT = 250
+"""Episodes whose decisions' rewards are kept for a histogram: enough for its shape, and all of them would cost time."""
+
 
 @dataclass
 class Tally:
@@ -57,17 +60,12 @@ class Tally:
         elif len(self.returns) < KEPT_RETURNS:
             self.returns.append(team_return)
         made: set[tuple[AgentId, str, str]] = set()
-        paid: dict[tuple[AgentId, int], float] = defaultdict(float)
         for record in session.records:
             self._add_record(record)
             if isinstance(record, ToolCalled):
                 self._add_call(record, made)
-            elif isinstance(record, Rewarded):
-                self._add_reward(record)
-                paid[record.agent, record.turn] += math.nan if record.value is None else record.value
-        for (agent, _), value in paid.items():
-            if len(self.rewards[agent]) < KEPT_RETURNS and not math.isnan(value):
-                self.rewards[agent].append(value)
+        if self.episodes <= LOOKED_AT:
+            self._keep_rewards(session.records)
         if not self.sample:
             self.sample = tuple(session.records)
 
@@ -81,15 +79,23 @@ class Tally:
         elif isinstance(record, ModelCalled):
             self.tokens += record.tokens_in + record.tokens_out
             self.cost_usd += record.cost_usd or 0.0
+        elif isinstance(record, Rewarded):
+            if record.value is None:
+                self.missing_terms[record.term] += 1
+                self.why[record.term] = record.missing
+            else:
+                self.terms[record.term] += record.value
+                if record.scope == "agent":
+                    self.own[record.agent, record.term] += record.value
 
-    def _add_reward(self, rewarded: Rewarded) -> None:
-        if rewarded.value is None:
-            self.missing_terms[rewarded.term] += 1
-            self.why[rewarded.term] = rewarded.missing
-            return
-        self.terms[rewarded.term] += rewarded.value
-        if rewarded.scope == "agent":
-            self.own[rewarded.agent, rewarded.term] += rewarded.value
+    def _keep_rewards(self, records: Sequence[Record]) -> None:
+        paid: dict[tuple[AgentId, int], float] = defaultdict(float)
+        for record in records:
+            if isinstance(record, Rewarded):
+                paid[record.agent, record.turn] += math.nan if record.value is None else record.value
+        for (agent, _), value in paid.items():
+            if not math.isnan(value):
+                self.rewards[agent].append(value)
 
     def paid_to(self, agent: AgentId) -> dict[str, float]:
         """Sum of each reward term as the agent was paid it: what went to everybody, and to itself."""

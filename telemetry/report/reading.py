@@ -109,10 +109,13 @@ class Statistics(Part):
     def standardized(self, agent: str, reward: float) -> float | None:
         """The reward in standard deviations; None for an agent whose statistics are not its own or do not vary."""
         of = self.keys.get(agent)
-        if of is None or of.variance <= 0:
-            return None
-        centred = reward - of.mean if self.center else reward
-        return max(-self.clip, min(self.clip, centred / of.variance**0.5))
+        scaled = self.scaled(agent, reward - of.mean if of and self.center else reward)
+        return None if scaled is None else max(-self.clip, min(self.clip, scaled))
+
+    def scaled(self, agent: str, value: float) -> float | None:
+        """A part of a reward in standard deviations: the mean is subtracted once, from the whole."""
+        of = self.keys.get(agent)
+        return value / of.variance**0.5 if of and of.variance > 0 else None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

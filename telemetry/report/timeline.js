@@ -272,7 +272,7 @@ class Timeline {
       el("td", { class: "num" }, shown(z, true)), el("td", {}, why === null ? (everybody ? "to everybody" : "") : this.text(why))));
     rows.push(el("tr", {}, el("td", {}, el("b", {}, "in all")), el("td", { class: "num" }, el("b", {}, shown(d.paid, true))), el("td", { class: "num" }, shown(d.z, true)), el("td")));
     const head = ["term", "raw", "standardized", ""].map((name, k) => (name ? el("th", { scope: "col", class: k ? "num" : null }, name) : el("td")));
-    const note = d.z === null ? "" : el("p", { class: "soft" }, "In all, standardized: in standard deviations of the agent's rewards, as they stood when the run ended.");
+    const note = d.z === null ? "" : el("p", { class: "soft" }, "Standardized: in standard deviations of the agent's rewards, as they stood when the run ended.");
     return [el("h4", {}, "Reward"), el("table", {}, el("thead", {}, el("tr", {}, head)), el("tbody", {}, rows)), note];
   }
 

@@ -115,7 +115,7 @@ def _decision(decision: Decision, agents: Sequence[str], texts: Texts, statistic
         **_options(decision.options, texts),
         "got": [_answer(a, texts) for a in decision.answers],
         "sent": [texts.place(message) for message in decision.sent],
-        "pay": [_reward(r, texts) for r in decision.rewards],
+        "pay": [_reward(r, texts, statistics) for r in decision.rewards],
         "paid": _rounded(decision.paid),
         "z": _rounded(z),
         "usd": _rounded(decision.cost_usd),
@@ -143,11 +143,14 @@ def _answer(answer: Answer, texts: Texts) -> list[Any]:
     ]
 
 
-def _reward(rewarded: Rewarded, texts: Texts) -> list[Any]:
+def _reward(rewarded: Rewarded, texts: Texts, statistics: Statistics | None) -> list[Any]:
     """Term, value, standardized value, why it is missing, and whether everybody is paid it."""
+    z = rewarded.standardized
+    if z is None and statistics and rewarded.value is not None:
+        z = statistics.scaled(rewarded.agent, rewarded.value)
     why = texts.place(rewarded.missing or "no reason given") if rewarded.value is None else None
     term = texts.place(rewarded.term)
-    return [term, _rounded(rewarded.value), _rounded(rewarded.standardized), why, rewarded.scope == "team"]
+    return [term, _rounded(rewarded.value), _rounded(z), why, rewarded.scope == "team"]
 
 
 def _rounded(value: float | None) -> float | None:

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 from typing import Any
 
-from envs.tally import KEPT_RETURNS, Tally
+from envs.tally import KEPT_RETURNS, LOOKED_AT, Tally
 from runtime.records import Rewarded
 
 
@@ -42,6 +42,9 @@ def test_rewards_are_kept_by_decision_and_no_missing_one_is_zero() -> None:
         0.0,
     )
     assert tally.rewards == {"a": [1.5], "b": [0.0]}
-    many = Tally(rewards={"a": [1.0] * KEPT_RETURNS})
-    many.add(played(("a", 0, "payoff", 1.0, "team")), 1.0)
-    assert len(Tally.total([many, many]).rewards["a"]) == KEPT_RETURNS
+    many = Tally()
+    for _ in range(LOOKED_AT + 9):
+        many.add(played(("a", 0, "payoff", 1.0, "team")), 1.0)
+    assert many.rewards == {"a": [1.0] * LOOKED_AT}
+    assert many.terms == {"payoff": LOOKED_AT + 9}
+    assert len(Tally.total([many] * 20).rewards["a"]) == KEPT_RETURNS

@@ -123,7 +123,9 @@ def test_rewards_are_shown_in_the_standard_deviations_of_the_export(tmp_path: Pa
     (run / "version" / "standardizer.json").write_text(json.dumps({"center": True, "clip": 10.0, "keys": keys}))
     first, last = page(run).episodes["episodes"][0]["decisions"]
     assert (first["paid"], first["z"]) == (-0.5, -0.5)
+    assert [z for _, _, z, *_ in first["pay"]] == [-0.25]
     assert last["z"] is None
+    assert [z for _, _, z, *_ in last["pay"]] == [None, None]
 
 
 def test_a_report_loads_nothing_and_runs_only_its_own_scripts(tmp_path: Path) -> None:

@@ -109,6 +109,8 @@ def test_missing_rewards_stop_the_run(command: Command) -> None:
     assert "term lossy: " in early.out
     assert "nobody wrote the price down" in early.out
     assert early.result["status"] == "missing_rewards"
+    assert early.directory
+    assert "Too many rewards were missing." in (early.directory / "report.html").read_text()
     late = command(
         "rewards.terms=[{use: 'little_shop:lossy', args: {every: 7, after: 400}}]", *QUICK, "stop.iterations=40"
     )
@@ -148,6 +150,7 @@ def test_rollback_goes_back_with_a_smaller_step(command: Command, monkeypatch: p
     assert ran.result["status"] == "collapsed"
     assert ran.directory
     assert f"last good checkpoint: {ran.directory}/checkpoints/000002" in ran.result["reason"]
+    assert "Training collapsed." in (ran.directory / "report.html").read_text()
     assert [m["iteration"] for m in ran.metrics] == [1, 2, 3, 4]
     rates = [m["policies"]["clerk"]["lr"] for m in ran.metrics]
     assert rates == pytest.approx([1e-3, 1e-3, 2.5e-4, 2.5e-4])

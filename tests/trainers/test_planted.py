@@ -52,3 +52,4 @@ def test_a_planted_fault_stops_the_run(fault: str, tmp_path: Path) -> None:
     assert found & FAULTS[fault], report["findings"]
     assert not (ran.directory / "metrics.jsonl").exists()
     assert ran.result["status"] == "audit"
+    assert "The reward audit found an error." in (ran.directory / "report.html").read_text()
