@@ -57,6 +57,16 @@ def result_chart(run: Run) -> Chart:
     if evaluation is not None and evaluation.return_mean is not None:
         rows["this team"] = (evaluation.return_mean, evaluation.return_ci95)
     ranked = dict(sorted(rows.items(), key=lambda item: item[1][0]))
+    measured = {_shown(name): entry for name, entry in ranked.items() if entry[1] is not None}
+    intervals = {
+        "type": "scatter",
+        "mode": "markers",
+        "x": [value for value, _ in measured.values()],
+        "y": list(measured),
+        "error_x": _errors(list(measured.values()), INK),
+        "hoverinfo": "skip",
+        "marker": {"size": 1, "color": INK},
+    }
     ours = [name == "this team" for name in ranked]
     points = {
         "type": "scatter",
@@ -67,7 +77,6 @@ def result_chart(run: Run) -> Chart:
         "textposition": "top center",
         "textfont": {"size": 12, "color": INK},
         "cliponaxis": False,
-        "error_x": _errors(list(ranked.values()), INK),
         "hovertemplate": "%{y}: %{x:.2f}<extra></extra>",
         "marker": {
             "size": [14 if us else 10 for us in ours],
@@ -76,9 +85,10 @@ def result_chart(run: Run) -> Chart:
         },
     }
     layout = _layout("return per episode", "", height=90 + 44 * len(ranked))
-    layout["yaxis"] |= {"showgrid": False, "range": [-0.6, len(ranked) - 0.35]}
+    order = {"categoryorder": "array", "categoryarray": points["y"]}
+    layout["yaxis"] |= {**order, "showgrid": False, "range": [-0.6, len(ranked) - 0.35]}
     summary = ", ".join(f"{name} {value:.2f}" for name, (value, _) in ranked.items())
-    return Chart(title="Result beside the baselines", data=[points], layout=layout, summary=summary)
+    return Chart(title="Result beside the baselines", data=[points, intervals], layout=layout, summary=summary)
 
 
 def learning_chart(runs: Mapping[str, Run]) -> Chart:

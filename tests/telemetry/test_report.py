@@ -79,7 +79,8 @@ def test_a_report_shows_the_result_and_the_curves(tmp_path: Path) -> None:
     assert "seed: 3" in shown.text
     result, learning = shown.charts[:2]
     assert result["data"][0]["y"] == ["random", "expert", "this team", "optimal"]
-    assert result["data"][0]["error_x"]["array"] == [pytest.approx(1.39), None, pytest.approx(1.1), None]
+    assert result["data"][1]["y"] == ["random", "this team"]
+    assert result["data"][1]["error_x"]["array"] == pytest.approx([1.39, 1.1])
     assert learning["data"][0]["x"] == [12000 * k for k in range(1, 11)]
     assert [note["text"] for note in learning["layout"]["annotations"]][-1] == "optimal 54.98"
 
