@@ -33,6 +33,11 @@ def _opening(scenario: Mapping[str, Json] | None, draw: Mapping[str, Json] | Non
     return {"scenario": dict(scenario) if scenario else None, "draw": dict(draw) if draw else None}
 
 
+def _given(session: "Session | AsyncSession | RunDone", value: float, decision: str | None) -> dict[str, Json]:
+    name = session.session if isinstance(session, RunDone) else session.id
+    return {"team": session.team, "session": name, "value": value, "decision": decision}
+
+
 def _settings(url: str, token: str, answer_s: float) -> dict[str, Any]:
     return {"base_url": url, "headers": {"authorization": f"Bearer {token}"}, "timeout": answer_s}
 
@@ -90,6 +95,12 @@ class Client:
         """Open a session and play it to its end. As ``open``."""
         made = self.request("POST", f"/v1/teams/{team}/runs", _headers(key, version), _opening(scenario, draw))
         return RunDone.model_validate(made)
+
+    def feedback(
+        self, session: "Session | RunDone", value: float, *, decision: str | None = None, key: str = ""
+    ) -> Json:
+        """Say what a session was worth, or a decision in it (its ``id``). Raises as ``open``."""
+        return self.request("POST", "/v1/feedback", _headers(key), _given(session, value, decision))
 
     def request(self, method: str, path: str, headers: Mapping[str, str], body: Json = None) -> Json:
         """The answer to a request, tried again while that may help.
@@ -183,6 +194,12 @@ class AsyncClient:
         """Open a session and play it to its end."""
         made = await self.request("POST", f"/v1/teams/{team}/runs", _headers(key, version), _opening(scenario, draw))
         return RunDone.model_validate(made)
+
+    async def feedback(
+        self, session: "AsyncSession | RunDone", value: float, *, decision: str | None = None, key: str = ""
+    ) -> Json:
+        """Say what a session was worth, or a decision in it."""
+        return await self.request("POST", "/v1/feedback", _headers(key), _given(session, value, decision))
 
     async def request(self, method: str, path: str, headers: Mapping[str, str], body: Json = None) -> Json:
         """The answer to a request, tried again while that may help."""

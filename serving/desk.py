@@ -81,6 +81,7 @@ class Desk:
         self._pins, self._reach, self._limits, self._clock = pins, reach, limits, clock
         self._views: dict[str, View] = {}
         self._looked = 0.0
+        self._statistics: dict[tuple[str, str], Mapping[str, Json] | None] = {}
         self._known: OrderedDict[tuple[str, str], str] = OrderedDict()
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="desk")
 
@@ -141,20 +142,24 @@ class Desk:
             NotNow: the version asked for gets no new sessions, or the key was used for something else.
         """
         session = self.access.session(caller, team, key)
-        view = self.view(team)
         state = first_state(payload, f"{digest(str(payload)):016x}")
-        chosen = view.choose(session, wish)
-        try:
-            alias, new = await self.away(self._pins.open, team, session, chosen, state)
-        except NotNow:  # it has just been drained: look again
-            await self.away(self.refresh)
-            chosen = self.view(team).choose(session, wish)
-            alias, new = await self.away(self._pins.open, team, session, chosen, state)
+        known: Pin | None = await self.away(self._pins.right, team, session) if key else None
+        alias, new = (known.version, False) if known else await self._first(team, session, wish, state)
         if not new:
             self._agrees(team, alias, wish)
             await self.away(self._same, team, session, state)
         self._remember(team, session, alias)
         return Opened(session, alias)
+
+    async def _first(self, team: str, session: str, wish: str, state: Json) -> tuple[str, bool]:
+        """Pin a session; its version, and whether nobody else had pinned it."""
+        chosen = self.view(team).choose(session, wish)
+        try:
+            return await self.away(self._pins.open, team, session, chosen, state)
+        except NotNow:  # it has just been drained: look again
+            await self.away(self.refresh)
+            chosen = self.view(team).choose(session, wish)
+            return await self.away(self._pins.open, team, session, chosen, state)
 
     async def turn(
         self, team: str, caller: Caller, session: str, *, key: str = "", wish: str = "", within_s: float | None = None
@@ -209,6 +214,21 @@ class Desk:
             _, turn = await self.turn(team, caller, opened.session, key=f"run:{len(turns)}", within_s=left)
             turns.append(turn)
         return opened, turns
+
+    def played(self, team: str, session: str) -> tuple[str, Mapping[str, Json] | None]:
+        """The version that a session is or was played by, and its frozen reward statistics. Raises NoSuchSession."""
+        pin = self._pins.right(team, session)
+        if pin is None:
+            raise NoSuchSession
+        if (team, pin.version) not in self._statistics:
+            content = self.versions.version(team, pin.version).hash
+            found = self.versions.registries[team].json(content, "standardizer.json")
+            self._statistics[team, pin.version] = found
+        return pin.version, self._statistics[team, pin.version]
+
+    def now(self) -> float:
+        """Unix time, s."""
+        return self._clock()
 
     # -- inside
 

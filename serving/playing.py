@@ -14,6 +14,7 @@ from typing import Any, Literal, Required, TypedDict, cast
 
 from sqlalchemy import select
 from sqlalchemy.engine import Connection
+from sqlalchemy.exc import DBAPIError
 
 from assembly.live import CLIENT, USUAL, LiveRole, Manner, NotUnderstood, opening
 from assembly.versions import Version
@@ -23,7 +24,7 @@ from runtime.errors import RepertoryError
 from runtime.facts import FactBoard
 from runtime.records import Decided, EpisodeEnded, Json, ModelCalled, Record, ToolAnswered
 from runtime.seams import Clock, now
-from runtime.store import Store, history, pins, snapshots
+from runtime.store import Store, StoreBusy, history, pins, snapshots
 from runtime.store.base import Clash
 from runtime.store.snapshots import Saving, Snapshot
 from serving.pins import STATE, Pin, pinned, touch
@@ -92,6 +93,13 @@ class Player:
 
         A turn is one role's: it decides until it passes on, or ends the session.
         """
+        try:
+            return self._turn(session, key)
+        except (StoreBusy, DBAPIError) as error:
+            _log.warning("the store cannot be reached: %s", error)
+            return {"status": "busy", "message": "the store cannot be reached just now: try again"}
+
+    def _turn(self, session: str, key: str) -> Answer:
         for _ in range(TRIES):
             asked = self._store.read(lambda c: look(c, self.team, session, key))
             if (done := self._settled(asked)) is not None:
@@ -102,6 +110,8 @@ class Player:
                 return {"status": "ok", "turn": self._play(session, key, asked.snapshot)}
             except Overtaken:
                 continue
+            except (StoreBusy, DBAPIError):
+                raise
             except Exception as error:  # noqa: BLE001 - whatever a team raises, its client hears of it
                 if not self._overtaken(session, asked.snapshot):
                     return self._fault(session, error)

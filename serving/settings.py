@@ -99,8 +99,8 @@ class Serving(Section):
     """`sqlite:///…` or `postgresql://…`, or env:NAME; null: a file in the directory."""
     http: Http = Field(default_factory=Http)
     limits: Limits = Field(default_factory=Limits)
-    rollout: Plan = Field(default_factory=Plan)
-    """How a new version gets more and more of the new sessions, or none any more."""
+    rollout: Plan | None = None
+    """By which steps, and on what evidence, a canary gets more of the new sessions or none any more; null: by hand."""
     routers: Count = 2
     """Processes that take requests. With two, one may be killed."""
     ray_address: str | None = None

@@ -8,6 +8,9 @@ import uuid
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
+from sqlalchemy.exc import DBAPIError
+
+from runtime.store import StoreBusy
 from serving.errors import Busy, ServingError, TooLarge
 from serving.settings import Limits
 
@@ -68,6 +71,9 @@ class Guard:
             raise Late("late", "the request took too long") from None
         except ServingError:
             raise
+        except (StoreBusy, DBAPIError) as error:
+            _log.warning("the store cannot be reached: %s", error)
+            raise Busy("store", "the store cannot be reached just now: try again") from None
         except Exception:  # noqa: BLE001 - whatever it was, it is logged, and not told
             _log.exception("a request failed")
             raise Broken("internal", "something went wrong here; it has been logged") from None

@@ -1,7 +1,7 @@
 """The routes: HTTP in, what the desk says out."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
@@ -16,6 +16,8 @@ from serving.errors import Busy, ServingError
 from serving.http.admin import steering
 from serving.http.asking import asker
 from serving.http.bodies import Opening, RunDone, SessionEnded, SessionOpened, Turn, TurnTaken, Wrong
+from serving.http.judging import feedback
+from serving.rollout.plan import RewardRule
 
 TEAM = Annotated[str, Path(max_length=200)]
 SESSION = Annotated[str, Path(max_length=200)]
@@ -27,12 +29,10 @@ WRONG: dict[int | str, dict[str, Any]] = {
     status: {"model": Wrong} for status in (400, 401, 403, 404, 409, 413, 422, 500, 503, 504)
 }
 """The errors that any route may answer with."""
-Extend = Callable[[FastAPI, Desk], None]
-"""Adds routes of another part of serving."""
 
 
-def application(desk: Desk, extend: Extend | None = None) -> FastAPI:
-    """The router's HTTP application, on a desk."""
+def application(desk: Desk, rule: RewardRule) -> FastAPI:
+    """The router's HTTP application, on a desk. ``rule``: what rewards from outside may be."""
 
     @asynccontextmanager
     async def alive(_: FastAPI) -> AsyncGenerator[None]:
@@ -47,8 +47,7 @@ def application(desk: Desk, extend: Extend | None = None) -> FastAPI:
     _health(app, desk)
     _sessions(app, desk)
     steering(app, desk)
-    if extend is not None:
-        extend(app, desk)
+    feedback(app, desk, rule)
     return app
 
 

@@ -66,6 +66,13 @@ class Objects:
             raise RefusedExport("corrupt", f"the export {name} has the content of {found}")
         return target
 
+    def json(self, name: str, path: str) -> Any:
+        """A file of an export, as JSON; None: it has none of that name."""
+        try:
+            return json.loads(self._files.cat_file(f"{self._root}/{name}/{path}"))
+        except FileNotFoundError:
+            return None
+
     def _write(self, name: str, files: Mapping[str, bytes]) -> None:
         with self._writing, self._files.transaction:  # a local file appears whole, under its name
             for path, data in files.items():

@@ -46,11 +46,13 @@ def built(settings: Serving) -> Any:
     from serving.http.routes import application as routes
     from serving.pins import Pins
     from serving.registry import Objects
+    from serving.rollout.plan import Plan
+    from serving.rollout.tables import make_tables
     from serving.server.reach import ServeReach
     from serving.tables import open_serving_store
     from serving.versions import Versions
 
-    store = open_serving_store(reference(settings.store_at))
+    store = make_tables(open_serving_store(reference(settings.store_at)))
 
     def redis() -> Any:
         return client_of(reference(settings.redis_at))
@@ -61,4 +63,4 @@ def built(settings: Serving) -> Any:
     pins = Pins(store, redis, settings.limits.idle_s)
     desk = Desk(versions, pins, access, ServeReach(), settings.limits)
     desk.refresh()
-    return Guard(routes(desk), settings.limits)
+    return Guard(routes(desk, (settings.rollout or Plan()).reward), settings.limits)

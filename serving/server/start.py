@@ -15,6 +15,7 @@ from runtime.errors import ServiceUnavailable
 from runtime.store import Store
 from serving.access import make_token, token_at
 from serving.registry import Objects
+from serving.server.judging import judged
 from serving.settings import Serving
 from serving.tables import open_serving_store
 from serving.versions import Versions
@@ -66,6 +67,7 @@ def serving(settings: Serving) -> Generator[Server]:
         closing.enter_context(_ray(settings))
         url = _http(settings)
         closing.enter_context(_conducted(settings, versions))
+        closing.enter_context(judged(settings, versions))
         yield Server(url=url, settings=settings, versions=versions)
 
 

@@ -18,7 +18,7 @@ from tests.conftest import WaitUntil
 from tests.live.versions import fresh_version
 
 TEAM = "supply_chain"
-UP_S = 150.0
+UP_S = 240.0
 """How long a server or version may take to be ready (s): Ray alone takes half a minute on a machine that is busy."""
 
 

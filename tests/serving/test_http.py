@@ -13,16 +13,19 @@ from assembly.build import Build
 from assembly.versions import load_version
 from runtime.embedded import client_of as redis_of
 from runtime.records import Decided
-from runtime.store import history
+from runtime.store import feedback, history
 from serving import AsyncClient, Client
 from serving.client import Refused
+from serving.errors import NotNow
+from serving.server.conductor import statuses
+from serving.server.seat import app_name
 from serving.server.start import Server
 from tests.conftest import WaitUntil
-from tests.live.versions import EXPERIMENT
-from tests.serving.conftest import TEAM, UP_S, client_of, ready, serving_two
+from tests.live.versions import EXPERIMENT, fresh_version
+from tests.serving.conftest import TEAM, UP_S, client_of, serving_two
 from tests.serving.swapping import Storm, faults, store_of, stormy, swapped
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("ray")]
+pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("ray")]
 AT = f"/v1/teams/{TEAM}"
 
 
@@ -111,6 +114,19 @@ def test_a_session_belongs_to_its_token(server: Server, ada: Client) -> None:
         session.turn()
 
 
+def test_rewards_come_in(server: Server, ada: Client) -> None:
+    """For a session or a decision of the caller's own, kept once for its key, under the version that played it."""
+    run = ada.run(TEAM, draw={"index": 9}, version="v1")
+    assert ada.feedback(run, 0.5, key="one") == {"repeated": False, "judged": True, "standardized": None}
+    assert ada.feedback(run, 0.5, key="one")["repeated"]
+    decision = run.turns[0].decisions[0].id
+    assert not ada.feedback(run, 1.0, decision=decision)["judged"]
+    kept = server.versions.store.read(lambda c: feedback.of_session(c, TEAM, run.session))
+    assert [(f.value, f.decision_id) for f in kept] == [(0.5, None), (1.0, decision)]
+    with client_of(server, "bob") as bob, pytest.raises(Refused, match="404 no_such_session"):
+        bob.feedback(run, -5.0)
+
+
 def test_nothing_without_a_token(server: Server) -> None:
     """No header, another scheme, a wrong token: 401, on whatever changes or shows state; health is free."""
     for header in ({}, {"authorization": "Basic abc"}, {"authorization": "Bearer wrong-token-0123456789"}):
@@ -176,6 +192,10 @@ def test_the_switch_in_redis(shares: Server, ada: Client, wait_until: WaitUntil)
     assert len(refused(shares)) == 3, "each is refused once, whichever router saw it"
 
 
+def stands(server: Server) -> set[str]:
+    return {v.alias for v in server.versions.known(TEAM) if v.state == "ready"}
+
+
 def refused(server: Server) -> list[str]:
     return [c.what["raw"] for c in server.versions.history(TEAM) if c.action == "canary_refused"]
 
@@ -230,6 +250,42 @@ def test_steering_over_http(raw: httpx2.Client, server: Server, ada: Client) -> 
     assert raw.get(f"{AT}/versions").status_code == 200
 
 
+def test_a_version_that_does_not_start(
+    server: Server, ada: Client, exports: tuple[Path, Path], tmp_path: Path, wait_until: WaitUntil
+) -> None:
+    """One that was damaged in the registry fails with the reason, never has a session, and hurts no other version."""
+    third = tmp_path / "version"
+    fresh_version(third, seed=2)
+    alias = server.versions.register(TEAM, third, by="test", why="")
+    kept = Path(server.settings.teams[TEAM].registry) / server.versions.version(TEAM, alias).hash
+    damaged = next((kept / "policies").glob("*.safetensors"))
+    damaged.write_bytes(damaged.read_bytes()[:-10])
+    server.versions.deploy(TEAM, alias, by="test", why="")
+    while server.versions.version(TEAM, alias).state == "deploying":
+        assert ada.run(TEAM, draw={"index": 8}).version in ("v1", "v2"), "others are served meanwhile"
+    failed = server.versions.version(TEAM, alias)
+    assert failed.state == "failed"
+    assert "is not what was exported" in failed.reason
+    with pytest.raises(Refused, match="409 not_ready"):
+        ada.open(TEAM, version=alias)
+    with pytest.raises(NotNow):
+        server.versions.promote(TEAM, alias, by="test", why="")
+    wait_until(lambda: app_name(TEAM, alias) not in statuses(), "its processes to be gone", UP_S)
+
+
+def test_retired_versions_have_no_processes(server: Server, ada: Client, wait_until: WaitUntil) -> None:
+    """A session is open: refused. It has ended: retired, and its application is gone; its turns are still answered."""
+    session = ada.open(TEAM, version="v2")
+    last = [(k, session.turn(k)) for k in ("a", "b", "c")][-1]
+    server.versions.drain(TEAM, "v2", by="test", why="")
+    server.versions.rollback(TEAM, "v2", by="test", why="the other tests' sessions end", pinned="end")
+    server.versions.retire(TEAM, "v2", by="test", why="")
+    wait_until(lambda: app_name(TEAM, "v2") not in statuses(), "its processes to be gone", UP_S)
+    assert session.turn(last[0]) == last[1]
+    server.versions.deploy(TEAM, "v2", by="test", why="")
+    wait_until(lambda: server.versions.version(TEAM, "v2").state == "ready", "it to be back", UP_S)
+
+
 def test_the_asynchronous_client(server: Server) -> None:
     """The same, awaited."""
 
@@ -247,7 +303,7 @@ def test_the_asynchronous_client(server: Server) -> None:
 
 def test_a_few_swaps_and_kills(server: Server, wait_until: WaitUntil) -> None:
     """Five swaps, twenty sessions that each live through three of them; a replica and a router are killed."""
-    wait_until(lambda: ready(server), "both versions to be ready", UP_S)
+    wait_until(lambda: stands(server) >= {"v1", "v2"}, "both versions to be ready", UP_S)
     storm = Storm(swaps=5, sessions=20, every=1, kills={1: "replica", 3: "router"})
     told = asyncio.run(stormy(server, "ada-token-0123456789", storm, lambda n: swapped(server, n)))
     assert faults(store_of(server), told, storm.sessions) == []

@@ -135,6 +135,20 @@ def test_without_the_fence_a_turn_doubles(version: Version, store: Store, monkey
     assert store.read(lambda c: history.of_session(c, TEAM, session)) != []
 
 
+def test_a_store_that_is_away_is_told_as_busy(version: Version, tmp_path: Path) -> None:
+    """The turn may be asked for again: nothing is wrong with it."""
+    store = open_serving_store(f"sqlite:///{tmp_path / 'gone.db'}")
+    session = opened(store)
+    player = Player(version, "v1", store)
+    with store.engine.begin() as connection:
+        connection.exec_driver_sql("ALTER TABLE snapshots RENAME TO away")
+    assert player.turn(session, "t0")["status"] == "busy"
+    with store.engine.begin() as connection:
+        connection.exec_driver_sql("ALTER TABLE away RENAME TO snapshots")
+    assert player.turn(session, "t0")["status"] == "ok"
+    store.close()
+
+
 def test_a_live_turn_keeps_its_session_from_idling_out(version: Version, store: Store) -> None:
     """The pin's time is that of the last turn."""
     session, idle = opened(store), opened(store, "idle")
