@@ -1,10 +1,13 @@
 """How a run ends: done, at a limit, or with an error that says what went wrong."""
 
+import math
 from typing import Any
 
 import pytest
 
 from assembly.build import Build
+from runtime.records import Decided, Observed
+from telemetry.records_file import episode_files, read_episode
 from tests.trainers.commands import Command, Ran
 from trainers.alarm import Alarm
 from trainers.rllib import algorithm
@@ -45,6 +48,21 @@ def test_a_result_has_the_promised_fields(whole: Ran) -> None:
     assert made >= {"result.json", "report.html"}
     for word in ("swap buyer<->clerk", "agent clerk", "baseline by_the_list", "version", "report"):
         assert word in whole.out
+
+
+def test_a_sampled_training_episode_says_how_sure_the_policies_were(whole: Ran) -> None:
+    """Each decision has its candidates' probabilities, its own among them."""
+    assert whole.directory
+    records = read_episode(episode_files(whole.directory / "records")[0])
+    seen = {r.decision_id: r for r in records if isinstance(r, Observed)}
+    decided = [r for r in records if isinstance(r, Decided)]
+    assert len(decided) >= 2
+    for decision in decided:
+        assert decision.probabilities is not None
+        assert decision.logp is not None
+        assert sum(decision.probabilities) == pytest.approx(1, abs=1e-4)
+        own = seen[decision.decision_id].candidates.index(decision.call)
+        assert decision.probabilities[own] == pytest.approx(math.exp(decision.logp), abs=1e-4)
 
 
 def test_the_terminal_shows_what_is_ours(whole: Ran) -> None:

@@ -35,6 +35,8 @@ class Actor:
         self._squashed, self._clipped = config.normalize_actions, config.clip_actions
         self._keep_inputs = config.get_config_for_module(mid).use_kl_loss
         self._draw: Draw | None = None
+        self._logits: torch.Tensor | None = None
+        """``(B, K)`` of the last batch's candidates; None where actions are not candidates."""
         self._device = next((p.device for p in module.parameters()), torch.device("cpu"))
 
     @torch.no_grad()
@@ -55,12 +57,20 @@ class Actor:
         else:
             out = (self.module._forward_exploration if keys is not None else self.module._forward_inference)(batch)
         drawn = self._given(out) or self._drawn(out[Columns.ACTION_DIST_INPUTS], keys)
+        choosing = isinstance(self.space, gym.spaces.Discrete) and Columns.ACTIONS not in out
+        self._logits = out[Columns.ACTION_DIST_INPUTS] if choosing else None
         if MASK in observations and drawn.actions.ndim == 1:
             self._check_legal(observations[MASK], drawn.actions)
         columns = {Columns.OBS: observations, Columns.ACTIONS: drawn.actions, Columns.ACTION_LOGP: drawn.logp}
         if self._keep_inputs and Columns.ACTION_DIST_INPUTS in out:
             columns[Columns.ACTION_DIST_INPUTS] = out[Columns.ACTION_DIST_INPUTS].float().cpu().numpy()
         return columns, self._outward(drawn.actions)
+
+    def probabilities(self, row: int) -> tuple[float, ...] | None:
+        """``(K,)`` of each candidate in that row of the last batch; None where actions are not candidates."""
+        if self._logits is None:
+            return None
+        return tuple(torch.softmax(self._logits[row].double(), -1).cpu().numpy().round(6).tolist())
 
     def _given(self, out: dict[str, Any]) -> Drawn | None:
         """The actions that the module has drawn itself, if it has."""

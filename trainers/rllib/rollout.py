@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from ray.rllib.core.columns import Columns
 
+from envs.session import Sampled
 from runtime.errors import RepertoryError
 from runtime.types import AgentId
 from trainers.rllib.acting import Actor
@@ -106,10 +108,18 @@ class Rollout:
             observations = self._with_state(mid, seen[mid], [s.state for s, _ in group])
             keys = [(*s.infos[a]["key"], a, s.infos[a]["turn"]) for s, a in group] if explore else None
             columns, actions = self.actors[mid].act(observations, keys)
+            self._tell(group, self.actors[mid], columns[Columns.ACTION_LOGP])
             first = self._rows[mid].add(columns, len(group))
             for row, ((slot, agent), action) in enumerate(zip(group, actions, strict=True), first):
                 slot.actions[agent] = action
                 slot.rows.setdefault(agent, []).append(row)
+
+    def _tell(self, group: Sequence[tuple[Slot, AgentId]], actor: Actor, logp: Any) -> None:
+        """Tell the first environment how its decisions came about: sampled episodes are its own."""
+        for row, (slot, _) in enumerate(group):
+            tell = getattr(slot.env.env.unwrapped, "sampled_as", None) if slot is self.slots[0] else None
+            if tell is not None:
+                tell(Sampled(float(logp[row]), actor.probabilities(row)))
 
     def _remember(self, group: Sequence[tuple[Any, AgentId]], arrays: Arrays) -> None:
         """Keep each agent's latest features in the state that central critics see."""
