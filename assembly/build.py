@@ -18,6 +18,7 @@ from runtime.errors import TeamError
 from runtime.types import AgentId, Baseline, RewardTerm, ScriptedPolicy, Team
 
 if TYPE_CHECKING:
+    from assembly.recorded import Recorded
     from policies.playing import Playable
 
 
@@ -71,11 +72,22 @@ class Build:
             return {"train": Listed(train, self.experiment.seed), "eval": Listed(held_out, 0, shuffle=False)}
         made: dict[str, Source] = {}
         for split, part in (("train", cases.train), ("eval", cases.eval)):
-            if part.file:
+            if split == "train" and self.recorded is not None:
+                made[split] = Listed(self.recorded.scenarios, self.experiment.seed)
+            elif part.file:
                 made[split] = Listed(read_scenarios(Path(part.file)), self.experiment.seed, shuffle=split == "train")
             else:
                 made[split] = Generated(team, split, part.seed, part.count)
         return made
+
+    @cached_property
+    def recorded(self) -> "Recorded | None":
+        """The recorded sessions that are trained on, without those held out; None where scenarios come otherwise."""
+        if self.team is None or self.experiment.scenarios.source is None:
+            return None
+        from assembly.recorded import recorded
+
+        return recorded(self.experiment.scenarios, self.team)
 
     @property
     def held_out(self) -> int | None:

@@ -131,6 +131,9 @@ def _resolve_paths(document: Document) -> None:
         section = _section(document.data, way)
         if isinstance(named := section.get(str(last)), str) and named:
             section[str(last)] = os.path.normpath(folder / named)
+    scenarios = _section(document.data, ["scenarios"])
+    if isinstance(store := scenarios.get("store"), str) and store and ":" not in store:
+        scenarios["store"] = os.path.normpath(folder / store)
     args = _section(document.data, ["team", "args"])
     for key, value in args.items():
         if isinstance(value, str) and value.startswith(("./", "../")):

@@ -2,9 +2,10 @@
 
 from typing import Annotated, Any, Literal, cast
 
-from pydantic import BeforeValidator, Field, PlainSerializer, Strict, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, Strict, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from runtime.moments import unix_time
 from runtime.records import Closed
 
 
@@ -40,6 +41,18 @@ Port = Annotated[int, Field(ge=0, le=65535)]
 Args = dict[str, Any]
 """Arguments for the user's own function."""
 Text = Annotated[str, Field(min_length=1)]
+
+
+def _moment(value: str) -> str:
+    try:
+        unix_time(value)
+    except ValueError:
+        raise PydanticCustomError("moment", "wants a moment such as 2026-05-01 or 2026-05-01T12:00:00+02:00") from None
+    return value
+
+
+Moment = Annotated[str, AfterValidator(_moment)]
+"""A point in time in ISO 8601; without a zone, UTC."""
 
 
 def _gpus(value: object) -> object:

@@ -145,6 +145,7 @@ _SPECIAL: dict[str, Callable[[ErrorDetails, Path, Schema], str]] = {
     "gpus": _own,
     "redis": _own,
     "otlp": _own,
+    "moment": _own,
     "secret": _unshown,
 }
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from runtime.moments import unix_time
+
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
@@ -47,7 +49,7 @@ def held_out(x: Experiment) -> Iterator[Broken]:
     """What is evaluated is not what was trained on."""
     train, test = x.scenarios.train, x.scenarios.eval
     looked = ("scenarios.train", "scenarios.eval", "scenarios.file")
-    if x.scenarios.file:
+    if x.scenarios.file or x.scenarios.source:
         return
     if train.file and test.file and Path(train.file).resolve() == Path(test.file).resolve():
         reason = f"is the file that training reads too ({Path(train.file).name}); held out is held out"
@@ -75,6 +77,26 @@ def scenario_keys(x: Experiment) -> Iterator[Broken]:
     if x.team.pettingzoo and not x.team.use and (part.file or part.train.file or part.eval.file):
         message = "has a file, but a PettingZoo environment makes its own episodes from seeds"
         yield Broken("scenarios", message, ("scenarios", "team"))
+
+
+def live_scenarios(x: Experiment) -> Iterator[Broken]:
+    """What was asked live is read from somewhere, and in place of everything else."""
+    part, asked = x.scenarios, ("scenarios.from",)
+    if part.source is None:
+        for key in ("store", "team", "since", "until"):
+            if getattr(part, key) is not None:
+                yield Broken(f"scenarios.{key}", "has no effect without from: live; add that, or drop it", asked)
+        return
+    if part.store is None:
+        yield Broken("scenarios.store", "is missing: from: live reads recorded sessions; say where they are", asked)
+    if part.file:
+        yield Broken("scenarios.file", "has no effect beside from: live; drop one", asked)
+    if part.train != type(part.train)():
+        yield Broken("scenarios.train", "has no effect beside from: live, which takes its place; drop one", asked)
+    if part.since and part.until and not unix_time(part.since) < unix_time(part.until):
+        yield Broken("scenarios.until", f"{part.until!r} is not after since, {part.since!r}", ("scenarios.since",))
+    if x.team.pettingzoo and not x.team.use:
+        yield Broken("scenarios.from", "live: a PettingZoo environment has no recorded sessions", ("team",))
 
 
 def seats(x: Experiment) -> Iterator[Broken]:
@@ -202,7 +224,7 @@ def _changed(section: BaseModel) -> set[str]:
 
 
 RULES: tuple[Rule, ...] = (
-    one_team, held_out, scenario_keys, seats, pay, no_idle_knob, sights, no_bus, sizes, schedules, an_end,
-    somebody_learns,
+    one_team, held_out, scenario_keys, live_scenarios, seats, pay, no_idle_knob, sights, no_bus, sizes, schedules,
+    an_end, somebody_learns,
 )  # fmt: skip
 """All of them, in the order of their messages."""

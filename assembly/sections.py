@@ -2,9 +2,9 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, Strict
+from pydantic import ConfigDict, Field, Strict
 
-from assembly.fields import Args, Count, Finite, Positive, Section, Share, Text
+from assembly.fields import Args, Count, Finite, Moment, Positive, Section, Share, Text
 from assembly.lm_sections import CausalLM, Prompted
 from runtime.seams import digest
 
@@ -43,7 +43,9 @@ class EvalCases(Section):
 
 
 class Scenarios(Section):
-    """Where tasks come from: two seeds, two files, or one file to be split."""
+    """Where tasks come from: two seeds, two files, one file to be split, or what a team was asked live."""
+
+    model_config = ConfigDict(serialize_by_alias=True)  # what is written must be read again
 
     train: TrainCases = Field(default_factory=TrainCases)
     eval: EvalCases = Field(default_factory=EvalCases)
@@ -51,6 +53,16 @@ class Scenarios(Section):
     """One JSONL file for both, split by a hash of each scenario's id; takes the place of `train` and `eval`."""
     eval_fraction: Annotated[Finite, Field(gt=0, lt=1)] | None = None
     """The share of `file` that is held out; null: 0.2."""
+    source: Literal["live"] | None = Field(default=None, alias="from")
+    """`live`: train on recorded sessions' scenarios, in place of `train`; those that `eval` holds out are left out."""
+    store: Text | None = None
+    """Where `from: live` finds them: a store's URL, or a file that `python -m runtime.recorded` wrote."""
+    team: Text | None = None
+    """Whose sessions `from: live` takes; null: those of the experiment's own team."""
+    since: Moment | None = None
+    """`from: live` takes sessions that ended from this moment on (ISO 8601); null: all."""
+    until: Moment | None = None
+    """`from: live` takes sessions that ended before this moment; null: before the run began."""
 
     @property
     def held_out(self) -> float:

@@ -14,7 +14,7 @@ from assembly.rules import Broken
 from assembly.sections import Scenarios
 from assembly.user_code import NotUsableError, as_callable, attribute, made, misfits, missing_module
 from envs.scenarios import read_scenarios
-from runtime.errors import TeamError
+from runtime.errors import RepertoryError, TeamError
 from runtime.types import RewardTerm, Scenario, Team
 
 
@@ -201,6 +201,8 @@ def scenario_problems(x: Experiment, team: Team) -> list[Broken]:
     found: dict[str, list[Scenario]] = {}
     broken: list[Broken] = []
     for key, file in files.items():
+        if key == "scenarios.train.file" and part.source:
+            continue
         if file is None:
             if team.generate is None:
                 section = key.removesuffix(".file")
@@ -214,7 +216,20 @@ def scenario_problems(x: Experiment, team: Team) -> list[Broken]:
             broken.append(Broken(key, f"cannot be read: {error.strerror} ({file})"))
         except UnicodeError:
             broken.append(Broken(key, f"is not UTF-8 text ({file})"))
-    return [*broken, *_one_sided(part, found), *_shared(part, found)]
+    own: Iterable[Broken] = () if broken else _recorded(x, team)
+    return [*broken, *own, *_one_sided(part, found), *_shared(part, found)]
+
+
+def _recorded(x: Experiment, team: Team) -> Iterable[Broken]:
+    """Whether there is something to train on among recorded sessions."""
+    if x.scenarios.source is None or x.scenarios.store is None:
+        return
+    from assembly.recorded import recorded
+
+    try:
+        recorded(x.scenarios, team)
+    except RepertoryError as error:
+        yield Broken("scenarios.store", str(error), ("scenarios",))
 
 
 def _one_sided(part: Scenarios, found: Mapping[str, list[Scenario]]) -> Iterable[Broken]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from assembly.build import Build
 from assembly.loading import resolved
+from assembly.recorded import lineage
 from assembly.sources import source_hash
 from policies.encoder import EncoderSpec
 from policies.export import as_json, encoder_files, write
@@ -115,7 +116,7 @@ def _about(build: Build) -> dict[str, Any]:
 
 def write_lineage(directory: Path, build: Build, state: TrainerState, run_dir: Path) -> None:
     """Say beside a version where it comes from."""
-    lineage = {
+    written = {
         "experiment": build.experiment.name,
         "experiment_hash": sha256(resolved(build.experiment).encode()).hexdigest(),
         "seed": build.experiment.seed,
@@ -123,5 +124,6 @@ def write_lineage(directory: Path, build: Build, state: TrainerState, run_dir: P
         "env_steps": state.env_steps,
         "run_dir": str(run_dir),
         "folder": str(build.folder.resolve()),
+        **(lineage(build.experiment.scenarios, build.recorded) if build.recorded else {}),
     }
-    (directory / LINEAGE).write_text(json.dumps(lineage, indent=1))
+    (directory / LINEAGE).write_text(json.dumps(written, indent=1))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from assembly.problems import Refused
 from runtime.errors import RepertoryError, TeamError, UserCodeError
+from runtime.seams import now
 
 if TYPE_CHECKING:
     from assembly.build import Build
@@ -119,15 +120,17 @@ def _accepted(asked: argparse.Namespace, file: Path, folder: Path) -> int:
     accepted = accept(file, asked.overrides, Known(TERMS))
     _quiet()
     from assembly.build import Build
+    from assembly.recorded import settled
     from trainers.session import check, resume_with, train
 
-    build = Build(accepted.experiment, folder)
+    experiment = settled(accepted.experiment, now())
+    build = Build(experiment, folder)
     _seat_everybody(build, file)
     if asked.check:
         return check(build)
-    directory: Path = asked.resume or _new_directory(asked.out, accepted.experiment.name)
+    directory: Path = asked.resume or _new_directory(asked.out, experiment.name)
     if asked.resume is None or asked.overrides:
-        _write_down(accepted.experiment, directory, folder)
+        _write_down(experiment, directory, folder)
     interrupt = Interrupt()
     try:
         return train(build, directory, interrupt)

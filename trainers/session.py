@@ -141,7 +141,8 @@ def _train(
         seconds=60 * build.experiment.stop.minutes if build.experiment.stop.minutes else None,
     )
     screen = progress(console, until)
-    lines = MetricsLines(MetricsFile(directory / METRICS))
+    file = MetricsFile(directory / METRICS)
+    lines = MetricsLines(file)
     state = resumed.state if resumed else TrainerState()
     panel = _panel(build, directory, prepared, state if begun else None)
     samples = EpisodeSamples(RecordsDir(directory / RECORDS))
@@ -160,6 +161,7 @@ def _train(
         return _close(build, directory, prepared, loop, ended, (console, panel))
     finally:
         loop.close()
+        file.close()
 
 
 def _say(console: RunConsole, text: str) -> None:
@@ -254,6 +256,8 @@ def _plain(build: Build, directory: Path, baselines: Mapping[str, float], ended:
 
 def _announce(console: RunConsole, build: Build, prepared: Prepared) -> None:
     """Say what training starts from, and what it will spend at most."""
+    if build.recorded is not None:
+        _say(console, build.recorded.told())
     for name, value in prepared.compared.returns.items():
         _say(console, f"baseline {name}: {value:.2f}")
     if prepared.random_return is not None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from runtime.errors import RepertoryError
-from runtime.recorded.moments import unix_time
+from runtime.moments import unix_time
 from runtime.recorded.parquet import write_sessions
 from runtime.recorded.sessions import recorded_sessions
 from runtime.store import open_store
