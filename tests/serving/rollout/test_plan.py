@@ -1,6 +1,8 @@
 """A rollout's plan: as short as in the serving file, refused where it would not do what it says."""
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,6 +27,16 @@ def test_the_plan_of_a_serving_file_is_read() -> None:
     assert made.level == pytest.approx(0.0125)
     own = plan("{steps: [0.5, 100%], watch: [errors], errors: {tolerance: 0.02, margin: 0.1}, pinned: end}")
     assert (own.steps, own.errors.margin, own.pinned, own.level) == ((0.5, 1.0), 0.1, "end", 0.05)
+
+
+def test_the_documentation_shows_the_defaults() -> None:
+    """Every key of the plan in docs/rollout.md, but for how often it is looked."""
+    page = (Path(__file__).parents[3] / "docs" / "rollout.md").read_text()
+    shown = re.search(r"```yaml\nrollout:\n(.*?)```", page, re.DOTALL)
+    assert shown
+    made = plan(re.sub(r"^  ", "", shown[1], flags=re.MULTILINE))
+    assert made == Plan()
+    assert made.model_fields_set == set(Plan.model_fields) - {"every_s"}
 
 
 @pytest.mark.parametrize(
