@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -77,6 +77,7 @@ def test_looking_again_and_again_at_an_ordinary_interval_would_go_wrong() -> Non
     assert wrong > 2 * allowed(RUNS)
 
 
+@settings(deadline=None)
 @given(numbers, numbers)
 def test_parts_of_rewards_merge_into_the_whole(some: list[float], more: list[float]) -> None:
     """In whatever parts and order values come, the bounds are the same."""
@@ -92,6 +93,7 @@ def test_parts_of_rewards_merge_into_the_whole(some: list[float], more: list[flo
     assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), rel=1e-9, abs=1e-9)
 
 
+@settings(deadline=None)
 @given(shares, shares)
 def test_parts_of_shares_merge_into_the_whole(some: list[float], more: list[float]) -> None:
     """The same for bets."""
@@ -108,6 +110,7 @@ def test_parts_of_shares_merge_into_the_whole(some: list[float], more: list[floa
     assert (whole.count, whole.mean) == (one.count, pytest.approx(one.mean, abs=1e-12))
 
 
+@settings(deadline=None)
 @given(numbers, shares)
 def test_a_restart_forgets_nothing(rewards: list[float], errors: list[float]) -> None:
     """Saved as JSON and read back, a sequence is the one that it was."""
