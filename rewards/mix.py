@@ -3,9 +3,10 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import overload
+from typing import Any, overload
 
 from rewards.deadline import called
+from rewards.readonly import readonly
 from runtime.errors import RewardFault
 from runtime.records import Decided, Json, Record, Rewarded
 from runtime.types import AgentId, Paid, Played, RewardTerm
@@ -61,21 +62,21 @@ class PastView:
 
     @property
     def visible(self) -> Mapping[str, Json]:
-        """What the scenario shows."""
-        return self.played.scenario.visible
+        """What the scenario shows; it cannot be written."""
+        return readonly(self.played.scenario.visible)
 
     @property
     def truth(self) -> Mapping[str, Json]:
         """The hidden truth, for a term that declares it."""
         if "truth" not in self.term.reads:
             raise RewardFault(f"term {self.term.name} reads the truth without declaring it: term(reads=['truth'])")
-        return self.played.scenario.truth
+        return readonly(self.played.scenario.truth)
 
     @property
     def outcome(self) -> Mapping[str, Json]:
         """How the episode ended, for a term that declares it, once it has."""
         self._due()
-        return self.played.outcome
+        return readonly(self.played.outcome)
 
     @property
     def success(self) -> bool:
@@ -148,14 +149,30 @@ def _judged(weighted: Weighted, view: PastView) -> Rewarded:
 
 def _value(weighted: Weighted, view: PastView) -> tuple[float | None, str]:
     try:
-        found = called(weighted.term, view)
+        value = number(called(weighted.term, view))
+    except NoNumber as fault:
+        return None, str(fault)
     except Exception as error:  # noqa: BLE001 - the user's term: whatever it raises makes the reward missing
         return None, f"{type(error).__name__}: {error}"
-    if isinstance(found, bool) or not isinstance(found, int | float):
-        try:
-            found = float(found)
-        except (TypeError, ValueError):
-            return None, f"returned {found!r}, which is no number"
-    if not math.isfinite(found):
-        return None, f"returned {found}"
-    return weighted.weight * found, ""
+    return weighted.weight * value, ""
+
+
+class NoNumber(Exception):
+    """A term returned something that is no finite number."""
+
+
+def number(found: Any) -> float:
+    """What a term returned, as a number. A text is none, even if it spells one.
+
+    Raises:
+        NoNumber: it is no number, or not a finite one.
+    """
+    if isinstance(found, str | bytes):
+        raise NoNumber(f"returned {found!r}, which is a text and no number")
+    try:
+        value = float(found)
+    except (TypeError, ValueError):
+        raise NoNumber(f"returned {found!r}, which is no number") from None
+    if not math.isfinite(value):
+        raise NoNumber(f"returned {found}")
+    return value

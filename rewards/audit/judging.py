@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rewards.audit.playing import Episode
 from rewards.deadline import called
-from rewards.mix import Mix, PastView, Weighted
+from rewards.mix import Mix, NoNumber, PastView, Weighted, number
 from runtime.records import Decided, Json, Record
 from runtime.types import Scenario
 
@@ -75,11 +75,11 @@ def in_hindsight(weighted: Weighted, episode: Episode, step: int) -> list[Pay]:
 
 def _pay(weighted: Weighted, view: PastView, step: int) -> Pay:
     try:
-        value = weighted.weight * float(called(weighted.term, view))
+        value = weighted.weight * number(called(weighted.term, view))
+    except NoNumber as fault:
+        return Pay(weighted.term.name, view.agent, step, None, str(fault))
     except Exception as fault:  # noqa: BLE001 - the user's term: whatever it raises makes the reward missing
         return Pay(weighted.term.name, view.agent, step, None, f"{type(fault).__name__}: {fault}", line_of(fault))
-    if not math.isfinite(value):
-        return Pay(weighted.term.name, view.agent, step, None, f"returned {value}")
     return Pay(weighted.term.name, view.agent, step, value)
 
 

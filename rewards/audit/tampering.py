@@ -11,7 +11,7 @@ from rewards.audit.figures import Payer, Run
 from rewards.audit.judging import views, with_truth
 from rewards.audit.playing import Episode
 from rewards.deadline import called
-from rewards.mix import PastView, Weighted
+from rewards.mix import PastView, Weighted, number
 from runtime.leaves import leaves, replaced
 from runtime.records import Decided, Fault, Json, Record, Sent, ToolAnswered, ToolCall, ToolCalled
 
@@ -129,10 +129,10 @@ def parts_read(weighted: Weighted, episode: Episode) -> set[str]:
 def value_of(weighted: Weighted, view: Any) -> float | None:
     """What the term says; None where it is missing."""
     try:
-        value = float(called(weighted.term, view))
+        value = number(called(weighted.term, view))
     except Exception:  # noqa: BLE001 - the user's term: whatever it raises makes the reward missing
         return None
-    return weighted.weight * value if math.isfinite(value) else None
+    return weighted.weight * value
 
 
 def paid_for(weighted: Weighted, episode: Episode, step: int) -> float | None:
