@@ -2,7 +2,7 @@
 
 import importlib
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
@@ -26,7 +26,7 @@ def audit(
     Args:
         material: the team or environment.
         only: names of checks, in place of all that are due.
-        waive: reasons by check: its errors do not stop the run. They are reported all the same.
+        waive: reasons by check, or by ``check:term``: these errors do not stop the run. They are reported all the same.
         own: further checks, each ``module:check``.
         when: ``before`` training, or ``during``.
 
@@ -35,7 +35,7 @@ def audit(
     """
     known = {**CHECKS, **{name: own_check(name) for name in own}}
     asked = [n for n, c in known.items() if c.when == when] if only is None else list(only)
-    for name in (*asked, *(waive or {})):
+    for name in (*asked, *(w if w in known else w.partition(":")[0] for w in waive or {})):
         if name not in known:
             near = get_close_matches(name, known, n=1)
             raise ValueError(
@@ -63,12 +63,23 @@ def _found(check: Check, material: Material) -> list[Finding]:
     """The findings; what a check raises is one too, since nothing that was not looked at may pass for clean."""
     found: list[Finding] = []
     try:
-        found.extend(check.function(material))
+        found.extend(_findings(check.function(material)))
     except Exception as fault:  # noqa: BLE001 - the team's code, or a user's own check
         evidence = Evidence(used=line_of(fault))
         message = f"could not be finished: {type(fault).__name__}: {fault}"
         found.append(error(message, "correct what raised, at the line named", evidence=evidence))
     return found
+
+
+def _findings(said: Any) -> Iterator[Finding]:
+    """What a check said, one by one. Raises TypeError for anything but findings, such as a text."""
+    for finding in said if isinstance(said, Iterable) and not isinstance(said, str) else [said]:
+        if not isinstance(finding, Finding):
+            raise TypeError(
+                f"a check returns or yields findings, and this one said {str(finding)[:80]!r}; "
+                "make one with rewards.audit.findings.error(message, remedy), or warning or note"
+            )
+        yield finding
 
 
 def own_check(reference: str) -> Check:

@@ -1,7 +1,8 @@
 """No reward is not reward zero: a term that fails must be missing, and an empty answer is no right one.
 
-Three looks: is anything missing in ordinary play; does a term still pay when what it reads is made to fail under its
-hands; is an answer that says nothing paid like a right one, while a wrong one is not.
+Four looks: is anything missing in ordinary play; does a term still pay when what it reads is made to fail under its
+hands; does it pay where the outcome has a gap; is an answer that says nothing paid like a right one, while a wrong one
+is not.
 """
 
 import math
@@ -10,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from rewards.audit.blank import blank_paid
 from rewards.audit.figures import Payer, Run, all_runs, measured_players, payers
 from rewards.audit.findings import Evidence, Finding, Where, error, note
+from rewards.audit.gaps import gaps_paid
 from rewards.audit.judging import Pay, in_hindsight
 from rewards.audit.material import Material
 from rewards.audit.playing import Episode
@@ -33,7 +35,12 @@ def failure_as_zero(material: Material) -> Iterator[Finding]:
 
 def _of_term(material: Material, payer: Payer, found: list[Run]) -> Iterator[Finding]:
     assert payer.weighted is not None
-    for say in (swallowed(material, payer.weighted, _REMEDY), blank_paid(payer.weighted, found)):
+    looks = (
+        swallowed(material, payer.weighted, _REMEDY),
+        gaps_paid(payer.weighted, found, _REMEDY),
+        blank_paid(payer.weighted, found),
+    )
+    for say in looks:
         yield from _first(say)
 
 

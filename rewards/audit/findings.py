@@ -91,12 +91,16 @@ class Report:
     ran: Mapping[str, Ran]
     """Checks by name, in the order in which they were run."""
     waived: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Reasons by check: its errors are known and accepted."""
+    """Reasons by check, or by ``check:term``: these errors are known and accepted."""
+
+    def waiver(self, finding: Finding) -> str | None:
+        """The reason why a finding is accepted, by its check or by its check and term; None where nobody gave one."""
+        return self.waived.get(f"{finding.check}:{finding.where.term}", self.waived.get(finding.check))
 
     @property
     def errors(self) -> tuple[Finding, ...]:
         """Errors that nobody waived."""
-        return tuple(f for f in self.findings if f.severity == "error" and f.check not in self.waived)
+        return tuple(f for f in self.findings if f.severity == "error" and self.waiver(f) is None)
 
     @property
     def ok(self) -> bool:
@@ -118,7 +122,7 @@ class Report:
             "subject": self.subject,
             "ok": self.ok,
             "seconds": self.seconds,
-            "findings": [asdict(f) | {"waived": self.waived.get(f.check)} for f in self.findings],
+            "findings": [asdict(f) | {"waived": self.waiver(f)} for f in self.findings],
             "waived": dict(self.waived),
             "ran": {name: asdict(r) for name, r in self.ran.items()},
         }

@@ -46,7 +46,7 @@ def page(report: Report) -> str:
     body = [
         f"<h1>Reward audit of {escape(report.subject)}</h1>",
         f'<p class="{"good" if report.ok else "bad"}"><strong>{escape(verdict(report).plain)}</strong></p>',
-        *(_finding(f, report.waived.get(f.check)) for f in findings),
+        *(_finding(f, report.waiver(f)) for f in findings),
         _waivers(report.waived),
         _checks(report),
     ]

@@ -27,10 +27,10 @@ def print_report(report: Report, console: Console | None = None) -> None:
     """Print every finding, the waivers with their reasons, and the time each check took."""
     out = console or Console()
     for finding in sorted(report.findings, key=lambda f: ORDER.index(f.severity)):
-        out.print(_finding(finding, report.waived.get(finding.check)))
+        out.print(_finding(finding, report.waiver(finding)))
     out.print(_ran(report))
     for check, reason in report.waived.items():
-        used = any(f.check == check and f.severity == "error" for f in report.findings)
+        used = any(check in (f.check, f"{f.check}:{f.where.term}") and f.severity == "error" for f in report.findings)
         out.print(
             Text(f"waived: {check}: {reason}" + ("" if used else " (it found no error: the waiver can go)"), "magenta")
         )

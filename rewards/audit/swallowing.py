@@ -1,27 +1,22 @@
 """Terms that turn failures into numbers: what they read is made to fail, and only a missing reward may follow."""
 
-import sys
-import sysconfig
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
-from types import FrameType
 from typing import Any
 
-from rewards.audit.findings import Evidence, Finding, Where, error
+from rewards.audit.findings import Evidence, Finding, Where, error, warning
 from rewards.audit.judging import views
 from rewards.audit.material import Material
+from rewards.audit.mistakes import Mistake, Watched
 from rewards.audit.playing import Episode
 from rewards.audit.tampering import Watching, parts_read
 from rewards.deadline import called
-from rewards.mix import PastView, Weighted
+from rewards.mix import PastView, Weighted, number
 from runtime.errors import RewardFault
 from runtime.leaves import leaves, replaced
 from runtime.records import ToolAnswered
 
 PARTS = ("truth", "outcome", "success", "history", "step", "visible")
 """What can be made to fail."""
-_OURS = str(Path(__file__).parent.parent)
-_LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 
 
 class PlantedFault(Exception):
@@ -34,21 +29,21 @@ _FAULTS: tuple[Callable[[], BaseException], ...] = (
     lambda: TimeoutError("planted by the audit"),
     lambda: ConnectionError("planted by the audit"),
 )
-_MISTAKES = (KeyError, TypeError, AttributeError, NameError, ZeroDivisionError, TimeoutError, OSError)
-"""Failures that say nothing about what an agent did. A ``ValueError`` may: an answer that is no number is wrong."""
 
 
 def swallowed(material: Material, weighted: Weighted, remedy: str) -> Iterator[Finding]:
     """Faults at each part that the term reads, in each value of it, and those that ordinary play brings."""
+    watched = Watched(weighted)
     for player in dict.fromkeys(p for p in ("random", material.best, "empty", "ask_everything") if p):
         for episode in material.episodes(player, max(2, material.effort.examples // 3)):
             for view in _sample(weighted, episode):
                 for what, value in (*_at_parts(weighted, episode, view), *_at_values(weighted, view)):
                     yield _told(weighted, episode, view, f"{what} and still pays {value:g}", remedy)
-                if weighted.term.timeout_s is not None:
-                    continue  # it runs in a thread of its own, which cannot be watched
-                for fault, line in handled(weighted, view):
-                    yield _told(weighted, episode, view, f"meets {fault} at {line} and pays all the same", remedy)
+                watched.judge(view)
+                for mistake in watched.surely:
+                    yield _told(weighted, episode, view, f"meets {mistake} and pays all the same", remedy)
+    yield from (_never_works(weighted, m, remedy) for m in watched.never_working())
+    yield from (_now_and_then(weighted, m, remedy) for m in watched.now_and_then())
 
 
 def _sample(weighted: Weighted, episode: Episode) -> list[PastView]:
@@ -64,6 +59,24 @@ def _told(weighted: Weighted, episode: Episode, view: PastView, what: str, remed
         remedy,
         Where(term=weighted.term.name, agent=view.agent, step=step, episode=episode.name, player=episode.player),
         Evidence(used=f"{code.co_filename}:{code.co_firstlineno}" if code else ""),
+    )
+
+
+def _never_works(weighted: Weighted, mistake: Mistake, remedy: str) -> Finding:
+    return error(
+        f"turns failure into a number: what it tries never works, it meets {mistake} each time and pays all the same",
+        remedy,
+        Where(term=weighted.term.name),
+        Evidence(numbers={"times": mistake.times}, used=mistake.line),
+    )
+
+
+def _now_and_then(weighted: Weighted, mistake: Mistake, remedy: str) -> Finding:
+    return warning(
+        f"may turn failure into a number: now and then it meets {mistake} and pays all the same",
+        f"ask first (isinstance, is None) where that is a case like any other; else {remedy}",
+        Where(term=weighted.term.name),
+        Evidence(numbers={"times": mistake.times, "of": mistake.reached}, used=mistake.line),
     )
 
 
@@ -83,7 +96,7 @@ def _at_parts(weighted: Weighted, episode: Episode, view: PastView) -> Iterator[
 
 def _number(weighted: Weighted, view: Any) -> float | None:
     try:
-        return float(called(weighted.term, view))
+        return number(called(weighted.term, view))
     except Exception:  # noqa: BLE001 - to fail is what is asked of it here
         return None
 
@@ -145,33 +158,3 @@ def _all_failing(values: Mapping[str, Any], failing: _Failing) -> Mapping[str, A
     for path, _ in leaves(dict(values)):
         found = replaced(found, path, failing)
     return found
-
-
-# -- failures of ordinary play
-
-
-def handled(weighted: Weighted, view: PastView) -> list[tuple[str, str]]:
-    """Mistakes that the term's own code raised and caught while it returned a number: the fault, and ``file:line``."""
-    caught: list[tuple[str, str]] = []
-
-    def within(frame: FrameType, event: str, arg: Any) -> Any:
-        if event == "exception" and issubclass(arg[0], _MISTAKES):
-            caught.append((arg[0].__name__, f"{frame.f_code.co_filename}:{frame.f_lineno}"))
-        return within
-
-    def entering(frame: FrameType, _event: str, _arg: Any) -> Any:
-        return within if _is_users(frame.f_code.co_filename) else None
-
-    before = sys.gettrace()
-    sys.settrace(entering)
-    try:
-        weighted.term.function(view)
-    except Exception:  # noqa: BLE001 - then it is missing, as it should be
-        return []
-    finally:
-        sys.settrace(before)
-    return caught
-
-
-def _is_users(file: str) -> bool:
-    return not file.startswith((_OURS, *_LIBRARIES)) and not file.startswith("<")

@@ -12,6 +12,7 @@ from rewards.audit.judging import cut, in_hindsight, in_training, spliced
 from rewards.audit.material import Material
 from rewards.audit.printed import print_report
 from tests.audit.tiny import asked, material, right
+from tests.audit.zoo.hints import end
 
 
 def complains(material: Material) -> Iterator[Finding]:
@@ -26,6 +27,15 @@ def falls_over(material: Material) -> Iterator[Finding]:
     yield
 
 
+def talks(material: Material) -> str:
+    """Says what it means in a text."""
+    return "all is well"
+
+
+def shrugs(material: Material) -> None:
+    """Says nothing at all."""
+
+
 COMPLAINS, FALLS = f"{__name__}:complains", f"{__name__}:falls_over"
 
 
@@ -34,8 +44,8 @@ def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
     monkeypatch.setitem(sys.modules, __name__, sys.modules.get(__name__) or __import__("types").ModuleType(__name__))
-    monkeypatch.setattr(sys.modules[__name__], "complains", complains, raising=False)
-    monkeypatch.setattr(sys.modules[__name__], "falls_over", falls_over, raising=False)
+    for check in (complains, falls_over, talks, shrugs):
+        monkeypatch.setattr(sys.modules[__name__], check.__name__, check, raising=False)
 
 
 def test_an_own_check_is_run_and_can_be_waived() -> None:
@@ -46,6 +56,29 @@ def test_an_own_check_is_run_and_can_be_waived() -> None:
     assert waived.ok
     assert len(waived.findings) == 1
     assert waived.state()["findings"][0]["waived"] == "it is a fine name"
+
+
+def test_a_waiver_may_name_a_term() -> None:
+    """The check goes on looking at the other terms: what it finds there stops the run."""
+    shown = end(lambda view: 1.0, name="shown")
+    hidden = end(lambda view: 1.0, name="hidden")
+    report = audit(material(terms=(shown, hidden)), ["constant"], {"constant:shown": "it is only for show"})
+    assert {f.where.term for f in report.errors} == {"hidden"}
+    assert {f["where"]["term"]: f["waived"] for f in report.state()["findings"]} == {
+        "shown": "it is only for show",
+        "hidden": None,
+    }
+    with pytest.raises(ValueError, match="no check 'constnat'"):
+        audit(material(), ["constant"], {"constnat:shown": "…"})
+
+
+@pytest.mark.parametrize(("check", "said"), [("talks", "all is well"), ("shrugs", "None")])
+def test_a_check_that_says_no_findings_is_told_how_to(check: str, said: str) -> None:
+    """An error of that check, which shows what it said and how a finding is made."""
+    name = f"{__name__}:{check}"
+    (found,) = audit(material(), [name], own=[name]).errors
+    assert said in found.message
+    assert "rewards.audit.findings.error" in found.message
 
 
 def test_a_check_that_raises_is_an_error() -> None:

@@ -7,7 +7,7 @@ from rewards.mix import Weighted
 from runtime.seams import uniform
 from runtime.types import RewardTerm
 from tests.audit.tiny import asked, right, tiny
-from tests.audit.zoo import games, hints, honest, leaks, teams
+from tests.audit.zoo import games, graded, hints, honest, leaks, teams
 from tests.audit.zoo.animals import Animal, Makes, faulty
 from tests.audit.zoo.animals import honest as without_fault
 from tests.audit.zoo.hints import end, step
@@ -31,6 +31,11 @@ def fresh(make) -> Makes:
 
 def team(found) -> Makes:
     return lambda seed: of(found, seed=seed)
+
+
+def gap(grades: graded.Grades, value: hints.Value) -> Makes:
+    """A world that grades, and an outcome that reads the grade."""
+    return lambda seed: of(graded.graded(grades), (end(value), asked), seed)
 
 
 def labelled(value) -> Makes:
@@ -127,6 +132,8 @@ FAULTY: dict[str, dict[str, Makes]] = {
         "the empty text is in every text": lambda seed: of(clerk(), (end(hints.empty_is_in_everything),), seed),
         "no word is wrong": lambda seed: of(clerk(), (end(hints.nothing_is_wrong_in_nothing),), seed),
         "every text starts with it": lambda seed: of(clerk(), (end(hints.starts_with_nothing),), seed),
+        **{name: gap(*parts) for name, parts in graded.GAPS.items()},
+        **{name: instead(planted_term, asked) for name, planted_term in graded.SWALLOWING.items()},
     },
     "constant": {
         "one for everything": planted(step(hints.one)),
@@ -199,6 +206,9 @@ FRIENDLY: dict[str, Makes] = {
         return_mean=shape(0, 80, 4), return_std=SPREAD, success_rate=shape(0.2, 0.9, 0.2), tool_calls=shape(2, 12, 1)
     ),
     "learning nothing": trained(return_mean=shape(5, 5, 4), return_std=SPREAD, success_rate=shape(0.3, 0.3, 0.2)),
+    **{name: gap(*parts) for name, parts in graded.GRADED.items()},
+    **{name: instead(end(value), asked) for name, value in graded.TRYING.items()},
+    "a record of another kind": planted(graded.tried_on_the_way),
     "an evaluation that only looks": lambda seed: leaks.evaluated("nothing", seed),
 }
 
