@@ -38,7 +38,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     warnings.simplefilter("ignore", DeprecationWarning)
     try:
         settings = load(asked.file, asked.overrides)
-        return DONE if asked.check else _serve(settings)
+        if asked.check:
+            return DONE
+        return _serve(settings) if _all_there(asked, settings) else UNAVAILABLE
     except Refused as refused:
         print(refused, file=sys.stderr)
         return REFUSED
@@ -59,6 +61,18 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--check", action="store_true", help="read the file, say what is wrong with it, and stop")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="overrides")
     return parser
+
+
+def _all_there(asked: argparse.Namespace, settings: "Serving") -> bool:
+    """Look at what the file declares, and print what is not well; whether the server may start."""
+    from assembly.doctor import examined, failures, told
+    from assembly.document import read_document
+    from serving.doctor import declared_by
+
+    findings = examined(declared_by(settings, read_document(asked.file, asked.overrides)))
+    if not_well := told(findings, all_of_them=False):
+        print(not_well, file=sys.stderr)
+    return not failures(findings)
 
 
 def _serve(settings: "Serving") -> int:
@@ -83,6 +97,7 @@ def _serve(settings: "Serving") -> int:
 def _show(server: "Server") -> None:
     settings = server.settings
     print(f"serving at {server.url} (POST /v1/teams/TEAM/sessions; the schema is at /docs)")
+    print(f"metrics: {server.metrics}, every process in {settings.watched.targets}")
     for name, at in settings.tokens.items():
         print(f"token {name}: {at}")
     for team in settings.teams:

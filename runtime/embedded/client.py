@@ -1,6 +1,5 @@
 """Connecting to a Redis, bundled or not, and seeing that it will do."""
 
-import os
 from pathlib import Path
 from typing import Any, cast
 
@@ -91,4 +90,4 @@ def _check(name: str, info: dict[str, Any], ahead_s: float) -> None:
 def _start(declared: str) -> str:
     if declared.startswith(SCHEME[:-1]):
         return "start it: runtime.embedded.serve(directory), or python -m runtime.embedded serve DIRECTORY"
-    return f"start it, or correct `redis:`; pid {os.getpid()} tried for {CONNECT_S:g} s"
+    return "start it, or correct `redis:`"
