@@ -10,8 +10,8 @@ from rewards.audit.findings import Evidence, Finding, Where, error, note
 from rewards.audit.judging import in_training
 from rewards.audit.material import Material
 from rewards.audit.players import at_random, following
-from rewards.audit.playing import Episode, Seats, Sitting, played
-from runtime.records import Json, ToolCall
+from rewards.audit.playing import Episode, Seats, Sitting, Table, played
+from runtime.records import Json, ToolCall, ToolCalled
 from runtime.types import AgentId, Observation, Scenario, ScriptedPolicy
 
 FEWEST = 8
@@ -143,9 +143,8 @@ def _nobody_knows(material: Material, cases: Sequence[Scenario], outcome: set[st
         gains: list[float] = []
         example: Episode | None = None
         for place, case in enumerate(cases):
-            here = played(
-                Sitting(material.opens(case, material.seed), _deaf(material.players[name]), name, material.seed)
-            )
+            table = material.opens(case, material.seed)
+            here = played(Sitting(table, _deaf(material.players[name], table), name, material.seed))
             there = _replayed(material, here, _shuffled(case, _donor(cases, place)))
             if there is not None:
                 gain = _outcome_of(material, here, outcome) - _outcome_of(material, there, outcome)
@@ -156,12 +155,16 @@ def _nobody_knows(material: Material, cases: Sequence[Scenario], outcome: set[st
             yield _knows(name, example, {"mean gain": mean, "standard errors": sure, "episodes": len(gains)})
 
 
-def _deaf(seats: Seats) -> dict[AgentId, ScriptedPolicy]:
-    """The same players with every answer, note and error kept from them."""
+def _deaf(seats: Seats, table: Table) -> dict[AgentId, ScriptedPolicy]:
+    """The same players with every answer, note and error kept from them.
+
+    So is what the world shows once a tool has been asked: it may show, by design, what the tool has found.
+    """
 
     def deaf(rule: ScriptedPolicy) -> ScriptedPolicy:
         def choose(seen: Observation, chance: Random) -> int | ToolCall:
-            bare = dataclasses.replace(seen, seen=tuple(s for s in seen.seen if s.kind in ("case", "world")))
+            kept = {"case"} if any(isinstance(r, ToolCalled) for r in table.records) else {"case", "world"}
+            bare = dataclasses.replace(seen, seen=tuple(s for s in seen.seen if s.kind in kept))
             try:
                 call = rule(bare, chance)
             except Exception:  # noqa: BLE001 - a rule may rely on answers

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rewards.audit.constant import fixed
-from rewards.audit.correlations import all_same
+from rewards.audit.correlations import all_same, same
 from rewards.audit.figures import Payer, Run, finite_runs, many_runs, payers
 from rewards.audit.findings import Evidence, Finding, Where, error
 from rewards.audit.material import Material
@@ -15,6 +15,8 @@ MOST = 0.95
 """Share of cases, runs or steps that are paid the same."""
 FEWEST = 20
 """Cases, or runs, from which a share can be told."""
+FEWEST_PAID = 5
+"""Cases that pay, from which can be said that they pay everybody."""
 TOLD_APART = 0.5
 """Difference in the success rate of runs that get the usual pay and of the others, from which pay goes with success."""
 
@@ -36,6 +38,10 @@ def nearly_constant(material: Material) -> Iterator[Finding]:
         usable = [r for r in finite_runs(found, payer.name) if r.pays.get(payer.name)]
         if len(usable) < FEWEST or fixed(payer, usable):
             continue
+        by_case = _pays_the_case(payer, usable)
+        if by_case is not None:
+            yield by_case
+            continue
         usual = _by_case(payer, usable) or _by_run(payer, usable) or _by_step(payer, usable)
         if usual is not None:
             yield _told(payer, usual, usable)
@@ -46,12 +52,48 @@ def _most(cases: int) -> float:
     return MOST - 2.5 * math.sqrt(MOST * (1.0 - MOST) / cases)
 
 
-def _by_case(payer: Payer, usable: Sequence[Run]) -> _Usual | None:
-    """Cases in which everybody gets the same."""
+def _cases(usable: Sequence[Run]) -> tuple[dict[str, list[Run]], dict[str, list[Run]]]:
+    """Runs by case: all of them, and those of cases that at least three have played."""
     cases: dict[str, list[Run]] = {}
     for run in usable:
         cases.setdefault(run.case, []).append(run)
-    met = {c: found for c, found in cases.items() if len({r.player for r in found}) > 2}
+    return cases, {c: found for c, found in cases.items() if len({r.player for r in found}) > 2}
+
+
+def _pays_the_case(payer: Payer, usable: Sequence[Run]) -> Finding | None:
+    """Nothing in some cases and something in others, to everybody in each: where anything is paid, all get it.
+
+    A sparse reward, too, pays nothing in most cases, but hardly everybody in the others.
+    """
+    _, met = _cases(usable)
+    paid = {c: found for c, found in met.items() if any(not same(r.total(payer.name), 0.0) for r in found)}
+    if not FEWEST_PAID <= len(paid) < len(met):
+        return None
+    if not all(all_same([r.total(payer.name) for r in found]) for found in paid.values()):
+        return None
+    if not any(len({r.success for r in found}) > 1 for found in met.values()):
+        return None  # everybody ends alike in every case: then an honest outcome follows from the case, too
+    return _told_of_cases(payer, [found[0] for found in paid.values()], next(met[c][0] for c in met if c not in paid))
+
+
+def _told_of_cases(payer: Payer, paid: Sequence[Run], unpaid: Run) -> Finding:
+    one = paid[0]
+    return error(
+        f"pays the case and not the work: everybody gets the same, {one.total(payer.name):g} in cases such as "
+        f"{one.case} and 0 in cases such as {unpaid.case}",
+        "compare what the team did with the truth, and pay for that: what a case is, nobody can help",
+        Where(term=payer.name, episode=one.case, player=one.player),
+        Evidence(
+            numbers={"cases that pay": len(paid), "paid": one.total(payer.name)},
+            saw=f"{one.case}: {one.total(payer.name):g} to every player",
+            used=f"{unpaid.case}: 0 to every player",
+        ),
+    )
+
+
+def _by_case(payer: Payer, usable: Sequence[Run]) -> _Usual | None:
+    """Cases in which everybody gets the same."""
+    cases, met = _cases(usable)
     steady = [found for found in met.values() if all_same([r.total(payer.name) for r in found])]
     if len(met) < FEWEST or len(steady) < _most(len(met)) * len(met):
         return None

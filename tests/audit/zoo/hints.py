@@ -149,6 +149,14 @@ def nearly_every_step(view: View) -> float:
     return 0.1 * (uniform("step", view.visible["label"], len(view.history)) > 0.04)
 
 
+def by_the_truth(view: View) -> float:
+    return 1.0 if view.truth["colour"] == "emerald" else 0.0
+
+
+def by_the_shelf(view: View) -> float:
+    return 0.4 if view.visible["shelf"] == "left" else 0.0
+
+
 def by_the_case(view: View) -> float:
     return 0.5 + uniform("case", view.visible["label"])
 

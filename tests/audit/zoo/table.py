@@ -147,6 +147,8 @@ FAULTY: dict[str, dict[str, Makes]] = {
         "nearly every number": planted(end(hints.nearly_every_seed)),
         "nearly every step": planted(step(hints.nearly_every_step)),
         "as the case is": planted(end(hints.by_the_case)),
+        "for the class of the case": instead(end(hints.by_the_truth), asked),
+        "for where the case stands": planted(end(hints.by_the_shelf, kind="shaping")),
     },
     "out-of-range": {
         "a thousand either way": planted(step(hints.a_thousand_either_way)),
