@@ -1,5 +1,6 @@
 """What trains of a model: all of it, or adapters of one's own on a base that all policies of a process share."""
 
+import threading
 import warnings
 import weakref
 from collections.abc import Generator, Iterable
@@ -97,6 +98,8 @@ class Base:
         return ((n, p) for n, p in self.peft.named_parameters() if "lora_" in n)
 
 
+_AT_WORK = threading.RLock()
+"""Held while adapters work: switching them is for the whole base, and several threads may decide at once."""
 _BASES: dict[tuple[str, str, str], Base] = {}
 """The bases of this process, by path, type and device."""
 
@@ -184,12 +187,13 @@ class Adapted(Weights):
     def used(self) -> Generator[Any]:
         """The base with these adapters at work; inside ``reference``, with none."""
         base = self._base[0]
-        if self._off:
-            with base.bare() as model:
-                yield model
-            return
-        base.switch(self.name)
-        yield base.model
+        with _AT_WORK:
+            if self._off:
+                with base.bare() as model:
+                    yield model
+                return
+            base.switch(self.name)
+            yield base.model
 
     @contextmanager
     def reference(self) -> Generator[None]:

@@ -23,6 +23,7 @@ PASSES = {
     PASS_TURN: "Let this turn go by.",
 }
 """What a model is told of the calls that are no tool's."""
+ASK = 'Answer with one call as JSON: {"tool": NAME}, or {"tool": NAME, "args": {...}}.'
 LEAST_ROOM = 32
 """Tokens that what an agent has seen needs at the least: fewer would not even hold a case."""
 SHORTEST = 8
@@ -53,17 +54,25 @@ def role_text(team: Team, role: Role, calls: Sequence[ToolCall]) -> RoleText:
     """The text for a role of a team. ``calls`` are its candidates, in their order."""
     passes = tuple(dict.fromkeys(c.tool for c in calls if c.tool in PASSES))
     tools = [_tool_line(team, n) for n in role.tools] + [f"- {p}: {PASSES[p]}" for p in passes]
-    ask = 'Answer with one call as JSON: {"tool": NAME}, or {"tool": NAME, "args": {...}}.'
-    system = "\n".join([f"You are {role.name}. {role.brief}", "Tools:", *tools, ask])
+    system = system_text(f"You are {role.name}. {role.brief}", tools)
     taking = {n: dict(team.tools[n].input_schema) for n in role.tools if team.tools[n].input_schema.get("properties")}
     return RoleText(system, tuple(call_text(c) for c in calls), json.dumps(taking, sort_keys=True))
 
 
 def _tool_line(team: Team, name: str) -> str:
-    tool = team.tools[name]
-    fields: Mapping[str, Any] = tool.input_schema.get("properties", {})
-    about = " ".join(tool.description.split())
+    return tool_line(name, team.tools[name].description, team.tools[name].input_schema)
+
+
+def tool_line(name: str, description: str, schema: Mapping[str, Any]) -> str:
+    """What a model is told of a tool."""
+    fields: Mapping[str, Any] = schema.get("properties", {})
+    about = " ".join(description.split())
     return f"- {name}: {about}" + (f" Arguments: {canonical(dict(fields))}" if fields else "")
+
+
+def system_text(brief: str, tools: Sequence[str]) -> str:
+    """The brief, the tools (a line each) and how to answer."""
+    return "\n".join([brief, "Tools:", *tools, ASK])
 
 
 def call_text(call: ToolCall) -> str:
