@@ -13,6 +13,7 @@ from assembly.fit import agreements
 from assembly.giving_up import given_up
 from assembly.live import CLIENT, USUAL, LiveRole, Manner, opening
 from assembly.versions import Version, load_version
+from assembly.watching import watch_agent
 from runtime.actor.spec import AgentSpec, BusSpec, reference
 from runtime.bus import BusSettings, Delivery, Event, EventBus
 from runtime.embedded import SCHEME, serve
@@ -22,6 +23,7 @@ from runtime.records import AnyRecord, Record, Rewarded
 from runtime.store import history, open_store
 from runtime.store.base import Store
 from runtime.types import AgentId, Scenario
+from telemetry.watched import Watched
 
 ROLE_GROUP = "role"
 """The group of a role's own reader."""
@@ -77,11 +79,15 @@ class LiveMaker:
     store: str
     """Where the sessions' records are."""
     manner: Manner = USUAL
+    watched: Watched | None = None
+    """How its process shows how it is; None: it does not."""
 
     def __call__(self) -> LiveRole:
         """Load the version and open the store."""
         version, store = load_version(self.directory), open_store(reference(self.store))
         team = version.team.name
+        if self.watched is not None:
+            watch_agent(self.watched, self.role, version)
         return LiveRole(
             version,
             self.role,
@@ -91,7 +97,9 @@ class LiveMaker:
         )
 
 
-def agent_specs(place: Place, directory: Path, version: Version, manner: Manner = USUAL) -> dict[AgentId, AgentSpec]:
+def agent_specs(
+    place: Place, directory: Path, version: Version, manner: Manner = USUAL, watched: Watched | None = None
+) -> dict[AgentId, AgentSpec]:
     """Every role of a version as an agent on the bus."""
     roles = [r.name for r in version.team.roles]
     bus = BusSpec(redis=place.redis, roles=(*roles, CLIENT), agreed=agreements(version.team), keep=False)
@@ -100,7 +108,7 @@ def agent_specs(place: Place, directory: Path, version: Version, manner: Manner 
             team=version.team.name,
             role=role,
             version=version.name,
-            make=LiveMaker(directory=directory.resolve(), role=role, store=place.store, manner=manner),
+            make=LiveMaker(directory=directory.resolve(), role=role, store=place.store, manner=manner, watched=watched),
             store=place.store,
             bus=bus,
         )

@@ -68,6 +68,8 @@ class EpisodeOpened(Record):
     """Alias or content hash of the trained team; empty while it is in training."""
     case: Mapping[str, Json] | None = None
     """The scenario itself (``visible``, ``truth``, ``seed``), where it cannot be looked up by its id: live sessions."""
+    traceparent: str = ""
+    """W3C trace context of whoever asked for it; empty: the trace begins here."""
 
 
 class Observed(DecisionRecord):
@@ -192,6 +194,15 @@ class AgentStopped(Record):
     why: str
 
 
+class Redelivered(Record):
+    """An agent dealt with an event that had been tried before: a try failed, or its process ended over it."""
+
+    kind: Literal["redelivered"] = "redelivered"
+    agent: str
+    attempt: int = Field(ge=2)
+    """Which try it was that succeeded."""
+
+
 class Feedback(Record):
     """A reward from outside, for one decision or for the whole session."""
 
@@ -224,6 +235,7 @@ AnyRecord = Annotated[
     | StateChanged
     | AgentStarted
     | AgentStopped
+    | Redelivered
     | Feedback
     | EpisodeEnded,
     Field(discriminator="kind"),

@@ -8,10 +8,11 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from runtime.errors import RepertoryError, ServiceUnavailable
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from assembly.stage_live import Place, Stage
     from assembly.stage_temporal import TemporalStage
     from assembly.versions import Version
+    from assembly.watching import Watched
+    from runtime.store import Store
     from runtime.types import Scenario
 
 DONE, FAULT, REFUSED, UNAVAILABLE, INTERRUPTED = 0, 1, 2, 3, 130
@@ -75,6 +78,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--patience", type=float, default=60.0, metavar="S", help="give up after so long without an end"
     )
+    parser.add_argument("--port", type=int, default=9464, metavar="N", help="metrics, or the next free one (9464)")
+    parser.add_argument("--otlp", metavar="URL", help="a collector for metrics and traces: http://HOST:4318")
+    parser.add_argument("--traces", type=Path, metavar="FILE", help="every chain's trace, as OTLP JSON lines")
     parser.add_argument(
         "--debug", metavar="ROLE", help="that agent in the foreground, a breakpoint before each decision"
     )
@@ -130,7 +136,8 @@ def _live(asked: argparse.Namespace, version: "Version", scenarios: "list[Scenar
     from assembly.stage_live import Place
 
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-    place = Place.under(asked.dir or Path("live") / asked.team / stamp, asked.redis or "embedded", asked.store)
+    asked.dir = asked.dir or Path("live") / asked.team / stamp
+    place = Place.under(asked.dir, asked.redis or "embedded", asked.store)
     manner = Manner(greedy=not asked.sample, seed=asked.seed)
     by = _by_temporal if asked.coordinator == "temporal" else _by_bus
     return by(asked, place, version, manner, scenarios)
@@ -144,17 +151,22 @@ def _by_bus(
     scenarios: "list[Scenario]",
 ) -> int:
     from assembly.stage_live import Stage, agent_specs
+    from assembly.watching import watched_stage
     from runtime.actor import hosting
 
-    specs = agent_specs(place, asked.version, version, manner)
+    watched = _watched(asked)
+    specs = agent_specs(place, asked.version, version, manner, watched)
     if asked.debug:
         from runtime.debug import stop_before
 
-        watched = agent_specs(place, asked.version, version, replace(manner, before=stop_before(asked.debug)))
-        specs[asked.debug] = watched[asked.debug]
+        halting = agent_specs(place, asked.version, version, replace(manner, before=stop_before(asked.debug)))
+        specs[asked.debug] = halting[asked.debug]
     with Stage(place, version) as stage:
         print(f"bus: {place.redis}")
-        with hosting(list(specs.values()), foreground=asked.debug) as pids:
+        with ExitStack() as closing:
+            watch = closing.enter_context(watched_stage(cast("Store", stage.bus.store), watched, stage.bus.stats))
+            pids = closing.enter_context(hosting(list(specs.values()), foreground=asked.debug))
+            print(f"metrics: {watch.port.address}, every process in {watched.targets}")
             _show(pids, place)
             return _played(stage, scenarios, asked)
 
@@ -168,16 +180,31 @@ def _by_temporal(
 ) -> int:
     from assembly.stage_live import agent_specs
     from assembly.stage_temporal import TemporalStage, told_specs
+    from assembly.watching import watched_stage
     from runtime.coordinator.seats import seated
     from runtime.coordinator.temporal import ADDRESS, reachable
+    from runtime.store import open_store
 
     address = asked.temporal or ADDRESS
     reachable(address)
-    specs = told_specs(agent_specs(place, asked.version, version, manner), version)
-    with seated(specs) as seats, TemporalStage(place.store, version, seats.tell, address, manner) as stage:
+    watched = _watched(asked)
+    specs = told_specs(agent_specs(place, asked.version, version, manner, watched), version)
+    with ExitStack() as closing:
+        store = open_store(place.store)
+        closing.callback(store.close)
+        watch = closing.enter_context(watched_stage(store, watched))
+        seats = closing.enter_context(seated(specs))
+        stage = closing.enter_context(TemporalStage(place.store, version, seats.tell, address, manner))
         print(f"temporal: {address}")
+        print(f"metrics: {watch.port.address}, every process in {watched.targets}")
         _show(seats.pids, place)
         return _played(stage, scenarios, asked)
+
+
+def _watched(asked: argparse.Namespace) -> "Watched":
+    from assembly.watching import Watched
+
+    return Watched(targets=asked.dir.resolve() / "targets", port=asked.port, otlp=asked.otlp, traces=asked.traces)
 
 
 def _show(pids: "Mapping[str, int]", place: "Place") -> None:

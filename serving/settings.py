@@ -8,6 +8,7 @@ from pydantic_core import PydanticCustomError
 
 from assembly.fields import Count, Port, Positive, Section, Text
 from serving.rollout.plan import Plan
+from telemetry.watched import Watched
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 """Hosts that only this machine reaches."""
@@ -86,6 +87,17 @@ class Limits(Section):
     """How long a version may take to start and to show that it decides as at its export (s)."""
 
 
+class Telemetry(Section):
+    """Where it is shown how the server is."""
+
+    port: Port = 9464
+    """The main process' metrics, or the next free one; every other process has a port of its own."""
+    otlp: str | None = None
+    """A collector for metrics and traces: `http://HOST:4318`; null: none."""
+    traces: str | None = None
+    """A file of OTLP JSON lines that gets every session's trace; null: none."""
+
+
 class Serving(Section):
     """What is served, where, and how a new version takes over."""
 
@@ -101,6 +113,7 @@ class Serving(Section):
     limits: Limits = Field(default_factory=Limits)
     rollout: Plan | None = None
     """By which steps, and on what evidence, a canary gets more of the new sessions or none any more; null: by hand."""
+    telemetry: Telemetry = Field(default_factory=Telemetry)
     routers: Count = 2
     """Processes that take requests. With two, one may be killed."""
     ray_address: str | None = None
@@ -110,6 +123,13 @@ class Serving(Section):
     def place(self) -> Path:
         """The directory."""
         return Path(self.directory).expanduser().absolute()
+
+    @property
+    def watched(self) -> Watched:
+        """How processes show how they are."""
+        told = self.telemetry
+        traces = Path(told.traces).expanduser().absolute() if told.traces else None
+        return Watched(targets=self.place / "targets", port=told.port, otlp=told.otlp, traces=traces)
 
     @property
     def redis_at(self) -> str:

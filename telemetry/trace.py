@@ -24,6 +24,7 @@ from runtime.records import (
     Feedback,
     ModelCalled,
     Observed,
+    Redelivered,
     Rewarded,
     Sent,
     StateChanged,
@@ -220,6 +221,8 @@ def _seldom(record: AnyRecord) -> Iterator[tuple[str, str]]:
             yield "started", f"{record.agent}, pid {record.pid}, epoch {record.epoch}"
         case AgentStopped():
             yield "stopped", f"{record.agent}: {record.why}"
+        case Redelivered():
+            yield "again", f"{record.agent}: the event was tried {record.attempt} times"
         case _:
             pass  # a tool's call stands with the decision, and a state that changes as it should says nothing
 

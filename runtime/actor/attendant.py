@@ -10,7 +10,7 @@ from runtime.actor.spec import AgentSpec, BusSpec, reference
 from runtime.actor.step import Stepping, step
 from runtime.bus import Delivery, EventBus, Reading
 from runtime.errors import Fenced
-from runtime.records import Record
+from runtime.records import Record, Redelivered
 from runtime.seams import Clock, now
 
 
@@ -74,9 +74,16 @@ class Attendant:
                 damaged = process.faults.at("before_commit")
                 body = {**after.body(), "sum": "damaged"} if damaged else after.body()
                 delivery.keep(body, schema=process.behaviour.schema)
+                if delivery.attempt > 1:
+                    delivery.record(self._again(delivery))
                 _hand_over(delivery, stepped.outcome, stepped.records)
             finally:
                 process.end_event()
+
+    def _again(self, delivery: Delivery) -> Redelivered:
+        return Redelivered(
+            correlation_id=delivery.session, at=self._process.clock(), agent=self.spec.role, attempt=delivery.attempt
+        )
 
     def _failed(self, session: str, records: list[Record]) -> None:
         self._in_error.add(session)

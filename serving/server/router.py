@@ -43,6 +43,7 @@ def built(settings: Serving) -> Any:
     from serving.access import Access, shared_secret, token_at
     from serving.desk import Desk
     from serving.http.guard import Guard
+    from serving.http.measured import Measured
     from serving.http.routes import application as routes
     from serving.pins import Pins
     from serving.registry import Objects
@@ -51,6 +52,7 @@ def built(settings: Serving) -> Any:
     from serving.server.reach import ServeReach
     from serving.tables import open_serving_store
     from serving.versions import Versions
+    from telemetry.metrics.watching import Watch
 
     store = make_tables(open_serving_store(reference(settings.store_at)))
 
@@ -63,4 +65,6 @@ def built(settings: Serving) -> Any:
     pins = Pins(store, redis, settings.limits.idle_s)
     desk = Desk(versions, pins, access, ServeReach(), settings.limits)
     desk.refresh()
-    return Guard(routes(desk, (settings.rollout or Plan()).reward), settings.limits)
+    watch = Watch(0, "router", settings.watched.targets, settings.watched.otlp)
+    guarded = Guard(routes(desk, (settings.rollout or Plan()).reward), settings.limits)
+    return Measured(guarded, watch, frozenset(settings.teams))

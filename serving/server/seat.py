@@ -2,13 +2,16 @@
 
 import asyncio
 import os
+from collections.abc import AsyncGenerator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from serving.openai_api.asked import Chat, Piece
 from serving.playing import Answer
 from serving.settings import Serving
+from telemetry.watched import Watched
 
 CPUS = 0.01
 """CPUs that Ray keeps free for a replica: how many processes fit a machine is the operator's affair, not Ray's."""
@@ -32,6 +35,7 @@ class SeatSpec:
     greedy: bool
     seed: int
     threads: int
+    watched: Watched
 
 
 def app_name(team: str, alias: str) -> str:
@@ -48,24 +52,41 @@ class Seat:
 
     def __init__(self, spec: SeatSpec) -> None:
         from assembly.live import Manner
+        from assembly.watching import models_of
         from runtime.actor.spec import reference
         from serving.playing import Player
         from serving.registry import Objects, vetted
         from serving.tables import open_serving_store
+        from telemetry.metrics.watching import Watch
 
         directory = Objects(spec.registry).fetch(spec.hash, Path(spec.cache))
         version = vetted(directory, spec.team)
         self._store = open_serving_store(reference(spec.store))
         self._player = Player(version, spec.alias, self._store, Manner(greedy=spec.greedy, seed=spec.seed))
+        self._watch = Watch(0, "seat", spec.watched.targets, spec.watched.otlp, [models_of(version)])
+        self._speaker = _speaker(version, spec.greedy)
         self._threads = ThreadPoolExecutor(spec.threads, thread_name_prefix="turn")
 
     async def turn(self, session: str, key: str) -> Answer:
         """Play a session's next turn, or give again what the turn of this key came to."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._player.turn, session, key)
 
+    async def say(self, chat: Chat) -> AsyncGenerator[Piece]:
+        """Go on with a chat, piece by piece. Nothing more is written once nobody listens."""
+        pieces, loop = self._speaker.said(chat), asyncio.get_running_loop()
+        while (piece := await loop.run_in_executor(self._threads, next, pieces, None)) is not None:
+            yield piece
+
     async def pid(self) -> int:
         """The replica's process."""
         return os.getpid()
+
+
+def _speaker(version: Any, greedy: bool) -> Any:
+    """The version's language models; transformers is not imported for a version without any."""
+    from serving.openai_api.speaking import Speaker
+
+    return Speaker(version, greedy=greedy)
 
 
 def application(settings: Serving, team: str, alias: str, content: str) -> Any:
@@ -83,6 +104,7 @@ def application(settings: Serving, team: str, alias: str, content: str) -> Any:
         greedy=served.greedy,
         seed=served.seed,
         threads=served.threads,
+        watched=settings.watched,
     )
     deployment: Any = serve.deployment(
         Seat,

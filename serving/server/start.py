@@ -16,6 +16,7 @@ from runtime.store import Store
 from serving.access import make_token, token_at
 from serving.registry import Objects
 from serving.server.judging import judged
+from serving.server.watching import watched
 from serving.settings import Serving
 from serving.tables import open_serving_store
 from serving.versions import Versions
@@ -36,6 +37,8 @@ class Server:
     """Where it answers."""
     settings: Serving
     versions: Versions
+    metrics: str
+    """Where the main process' figures are."""
 
 
 def versions_of(settings: Serving, store: Store) -> Versions:
@@ -64,11 +67,12 @@ def serving(settings: Serving) -> Generator[Server]:
         store = open_serving_store(reference(settings.store_at))
         closing.callback(store.close)
         versions = versions_of(settings, store)
+        watch = closing.enter_context(watched(settings, versions))
         closing.enter_context(_ray(settings))
         url = _http(settings)
         closing.enter_context(_conducted(settings, versions))
         closing.enter_context(judged(settings, versions))
-        yield Server(url=url, settings=settings, versions=versions)
+        yield Server(url=url, settings=settings, versions=versions, metrics=watch.port.address)
 
 
 def _tokens(settings: Serving) -> None:

@@ -125,9 +125,99 @@ RL = (
     Instrument("rl.evaluation.return", "gauge", "1", "Mean return on held-out scenarios.", ("player",)),
     Instrument("rl.evaluation.score", "gauge", "1", "Held-out score: 0 is random play, 1 the optimum."),
     Instrument("rl.evaluation.success", "gauge", "1", "Success rate on held-out scenarios, 0 to 1."),
-    Instrument("rl.cost", "gauge", "{USD}", "What tools and models of the run were billed so far."),
+    Instrument("rl.evaluation.cost", "gauge", "{USD}", "What tools were billed per held-out episode, US dollars."),
     Instrument("rl.memory", "gauge", "By", "Resident memory of the training process."),
 )
 """PPO's own figures."""
 
-INSTRUMENTS: dict[str, Instrument] = {i.name: i for i in (*GOLDEN, *GEN_AI, *RL)}
+AGENTS = (
+    Instrument("agent.decisions", "counter", "1", "Decisions that an agent took live.", ("agent_id",)),
+    Instrument("agent.failures", "counter", "1", "Events on which an agent's code raised.", ("agent_id",)),
+    Instrument("agent.redeliveries", "counter", "1", "Events dealt with that had been tried before.", ("agent_id",)),
+    Instrument("agent.starts", "counter", "1", "Starts of an agent's process.", ("agent_id",)),
+    Instrument("agent.restarts", "counter", "1", "Starts of its process that were not the first.", ("agent_id",)),
+    Instrument("agent.cold_start", "gauge", "ms", "From its first line to readiness, last start.", ("agent_id",)),
+    Instrument("agent.memory", "gauge", "By", "Resident memory of an agent's process.", ("agent_id",)),
+    Instrument(
+        "agent.cost",
+        "counter",
+        "{USD}",
+        "What an agent's tools and models were billed, US dollars.",
+        ("agent_id", "source"),
+    ),
+    Instrument("process.memory", "gauge", "By", "Resident memory of a process, by its part in the whole.", ("part",)),
+)
+"""Agents at work, and the processes they live in."""
+
+TOOLS_AND_MODELS = (
+    Instrument("tool.calls", "counter", "1", "Tool calls, by `ok` or what was wrong.", ("tool", "outcome")),
+    Instrument(
+        "tool.undone", "counter", "1", "Effects of tools that were undone, or could not be.", ("tool", "outcome")
+    ),
+    Instrument("tool.cost", "counter", "{USD}", "What a tool's calls were billed, US dollars.", ("tool",)),
+    Instrument("model.calls", "counter", "1", "Questions to a model: `answered` or `degraded`.", ("model", "outcome")),
+    Instrument("model.retries", "counter", "1", "Calls that were made again for the same question.", ("model",)),
+    Instrument("model.cost", "counter", "{USD}", "What a model's answers were billed, US dollars.", ("model",)),
+    Instrument("model.breaker", "gauge", "1", "1 while a model is left alone because it failed too often.", ("model",)),
+)
+"""What agents use."""
+
+BUS = (
+    Instrument("bus.depth", "gauge", "{event}", "Events that the slowest group has not confirmed.", ("stream",)),
+    Instrument("bus.pending", "gauge", "{event}", "Events read and not yet confirmed, all groups.", ("stream",)),
+    Instrument("bus.lag", "gauge", "{event}", "Events that the slowest group has not read.", ("stream",)),
+    Instrument("bus.length", "gauge", "{event}", "Entries that a stream holds, those had included.", ("stream",)),
+    Instrument("bus.oldest_pending", "gauge", "s", "Age of the oldest event that is not confirmed.", ("stream",)),
+    Instrument("bus.redeliveries", "counter", "1", "Events that were handed out again."),
+    Instrument("bus.dead_letters", "gauge", "{event}", "Events that a group has given up and nobody has replayed."),
+    Instrument("bus.unsent", "gauge", "{event}", "Accepted events that are not on a stream yet."),
+    Instrument("bus.scheduled", "gauge", "{event}", "Events that are to be published later."),
+    Instrument("store.wal", "gauge", "By", "Size of SQLite's write-ahead log; 0 for another database."),
+    Instrument("recorder.behind", "gauge", "s", "Age of the newest record when it was counted here."),
+)
+"""The bus, the store, and who reads along."""
+
+SESSIONS = (
+    Instrument("session.opened", "counter", "1", "Sessions that began.", ("team", "version")),
+    Instrument(
+        "session.ended",
+        "counter",
+        "1",
+        "Sessions that are over: `success`, `failure`, `cut` or `given_up`.",
+        ("team", "version", "outcome"),
+    ),
+    Instrument("session.duration", "histogram", "s", "From its opening to its end.", ("team", "version"), SECONDS),
+    Instrument(
+        "session.reward",
+        "gauge",
+        "1",
+        "Mean reward of the last sessions, in the terms' unit: by the team's `terms`, or `feedback` from outside.",
+        ("team", "version", "source"),
+    ),
+    Instrument("session.open", "gauge", "1", "Sessions that are pinned to a version now.", ("team", "version")),
+    Instrument("version.ratio", "gauge", "1", "Share of new sessions that it gets, 0 to 1.", ("team", "version")),
+    Instrument("version.state", "gauge", "1", "1 for the state that a version is in.", ("team", "version", "state")),
+    Instrument(
+        "serving.request.duration",
+        "histogram",
+        "s",
+        "From a request's arrival at a router to the end of its answer.",
+        ("team", "version", "status"),
+        SECONDS,
+    ),
+    Instrument("serving.errors", "counter", "1", "Requests answered 5xx.", ("team", "version", "status")),
+)
+"""Sessions by version, and the HTTP in front of them. A team or version that is none of ours is ``none``."""
+
+GROUPS = {
+    "The four to look at first": GOLDEN,
+    "Model and tool calls (OpenTelemetry's conventions for generative AI)": GEN_AI,
+    "Training": RL,
+    "Agents": AGENTS,
+    "Tools and models": TOOLS_AND_MODELS,
+    "Bus, store, recorder": BUS,
+    "Sessions and versions": SESSIONS,
+}
+"""All of them, as the documentation shows them."""
+
+INSTRUMENTS: dict[str, Instrument] = {i.name: i for group in GROUPS.values() for i in group}

@@ -9,10 +9,16 @@ from typing import Any, Self
 
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.exporter.prometheus import PrometheusMetricReader
-from opentelemetry.sdk.metrics.export import MetricReader, PeriodicExportingMetricReader
-from prometheus_client import start_http_server
+from opentelemetry.sdk.metrics.export import (
+    MetricExportResult,
+    MetricReader,
+    MetricsData,
+    PeriodicExportingMetricReader,
+)
+from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector, start_http_server
 
 from telemetry.metrics.meters import Meters
+from telemetry.otlp import TIMEOUT_S, Collector
 
 HOST = "127.0.0.1"
 """Metrics are read from this machine; a collector carries them elsewhere."""
@@ -20,8 +26,6 @@ TRIES = 100
 """Ports after the wanted one that are tried."""
 EXPORT_EVERY_MS = 5000
 """Between two exports to a collector."""
-EXPORT_TIMEOUT_MS = 2000
-"""A collector that takes longer is given up until the next export."""
 
 
 class MetricsPort:
@@ -35,12 +39,15 @@ class MetricsPort:
     """
 
     def __init__(self, port: int, job: str, targets: Path | None = None, otlp: str | None = None) -> None:
-        readers: list[MetricReader] = [PrometheusMetricReader(disable_target_info=True, scope_info_enabled=False)]
+        registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
+        PlatformCollector(registry=registry)
+        shown = PrometheusMetricReader(disable_target_info=True, scope_info_enabled=False, registry=registry)
+        readers: list[MetricReader] = [shown]
         if otlp:
-            exporter = OTLPMetricExporter(f"{otlp.rstrip('/')}/v1/metrics", timeout=EXPORT_TIMEOUT_MS / 1000)
-            readers.append(PeriodicExportingMetricReader(exporter, EXPORT_EVERY_MS, EXPORT_TIMEOUT_MS))
+            readers.append(PeriodicExportingMetricReader(_Exporter(otlp), EXPORT_EVERY_MS, 1000 * TIMEOUT_S))
         self.meters = Meters(readers)
-        self._server, self._thread = _serve(port)
+        self._server, self._thread = _serve(port, registry)
         self.port: int = self._server.server_port
         """Where it really listens."""
         self.target = _announce(targets, job, self.port) if targets else None
@@ -66,10 +73,26 @@ class MetricsPort:
         self.close()
 
 
-def _serve(port: int) -> tuple[Any, Any]:
+class _Exporter(OTLPMetricExporter):
+    """Exports to a collector that may be away."""
+
+    def __init__(self, otlp: str) -> None:
+        self._collector = Collector(otlp, "metrics")
+        super().__init__(f"{self._collector.address}/v1/metrics", timeout=TIMEOUT_S)
+
+    def export(
+        self, metrics_data: MetricsData, timeout_millis: float | None = 1000 * TIMEOUT_S, **kwargs: Any
+    ) -> MetricExportResult:
+        """Export once; a failure is tried again with the next figures."""
+        result: MetricExportResult = super().export(metrics_data, timeout_millis, **kwargs)  # pyright: ignore[reportUnknownMemberType]
+        self._collector.told(ok=result is MetricExportResult.SUCCESS)
+        return result
+
+
+def _serve(port: int, registry: CollectorRegistry) -> tuple[Any, Any]:
     for tried in range(port, port + TRIES) if port else (0,):
         try:
-            return start_http_server(tried, HOST)
+            return start_http_server(tried, HOST, registry)
         except OSError as error:
             if error.errno != errno.EADDRINUSE:
                 raise

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from telemetry.metrics.instruments import GEN_AI, GOLDEN, RL, Instrument
+from telemetry.metrics.instruments import GROUPS, Instrument
 
 TARGET = Path(__file__).parent.parent.parent / "docs" / "metrics.md"
 """Where it stands."""
@@ -12,30 +12,33 @@ HEAD = """# Metrics
 
 Written by `python -m telemetry.metrics.reference` from the table that declares every instrument; change that, not this.
 
-A run serves its metrics on `127.0.0.1`, port `telemetry.port` (9464, or the next free one; it prints which). Every
-process writes itself into the run directory's `targets/`, where Prometheus finds it:
+A training run, a live team (`python -m runtime.run`) and a server (`python -m serving.run`) serve their metrics on
+`127.0.0.1`, port `telemetry.port` or `--port` (9464, or the next free one; each prints which). Every other process has
+a port of its own. Each writes itself into `targets/` of the run's, the live team's or the server's directory, where
+Prometheus finds it (`deploy/prometheus/prometheus.yml`):
 
 ```yaml
 scrape_configs:
   - job_name: repertory
-    file_sd_configs: [{files: [runs/*/*/targets/*.json]}]
+    file_sd_configs: [{files: [runs/*/*/targets/*.json, live/*/*/targets/*.json, serving/targets/*.json]}]
 ```
 
-With `telemetry.otlp: http://HOST:4318`, an OpenTelemetry collector gets the same figures. Labels have few values: ids
-of episodes and sessions stand in records, never here. The alert rules in a run directory's `alerts.yaml` hold the
-ranges of rewards that were measured before training (gate L3).
-"""
+Files of processes that were killed are removed by those that live. With `telemetry.otlp: http://HOST:4318` (or
+`--otlp`), an OpenTelemetry collector gets the same figures; one that does not answer slows nothing, and is said once.
 
-GROUPS: tuple[tuple[str, tuple[Instrument, ...]], ...] = (
-    ("The four to look at first", GOLDEN),
-    ("Model and tool calls (OpenTelemetry's conventions for generative AI)", GEN_AI),
-    ("Training", RL),
-)
+What agents, tools, models and sessions do is counted from the records that they commit, by one process that follows the
+store's history: an agent that is killed takes no figure with it. Depths, sizes and states are looked at every two
+seconds where they are. Labels have few values: ids of episodes and sessions stand in records and spans, never here. The
+alert rules in a run directory's `alerts.yaml` hold the ranges of rewards that were measured before training (gate L3);
+those in `deploy/prometheus/rules.yaml` hold for any team.
+"""
 
 
 def reference() -> str:
     """The whole page, as Markdown."""
-    return "\n".join([HEAD, *(line for title, group in GROUPS for line in _table(title, group))]).rstrip() + "\n"
+    return (
+        "\n".join([HEAD, *(line for title, group in GROUPS.items() for line in _table(title, group))]).rstrip() + "\n"
+    )
 
 
 def _table(title: str, group: tuple[Instrument, ...]) -> Iterator[str]:

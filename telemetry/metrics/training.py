@@ -58,3 +58,4 @@ def _evaluated(meters: Meters, found: EvaluationReport) -> None:
         meters.record("rl.evaluation.return", value, player=name)
     meters.record("rl.evaluation.score", found.score)
     meters.record("rl.evaluation.success", found.success_rate)
+    meters.record("rl.evaluation.cost", found.cost_usd)

@@ -4,9 +4,9 @@ import json
 import os
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlencode
 from urllib.request import urlopen
 
 import pytest
@@ -16,9 +16,13 @@ from telemetry.metrics.port import MetricsPort, reap
 from telemetry.metrics.reference import TARGET, reference
 from telemetry.metrics.training import feed
 from tests.conftest import WaitUntil
+from tests.telemetry.prometheus import prometheus
 from tests.telemetry.samples import EVALUATION, iteration
 
-FEW = {"agent_id", "phase", "direction", "term", "policy", "tool", "player"}
+FEW = {
+    "agent_id", "phase", "direction", "term", "policy", "tool", "player", "source", "part", "outcome", "model",
+    "stream", "team", "version", "state", "status",
+}  # fmt: skip
 CONVENTIONAL = {"gen_ai_request_model", "gen_ai_token_type", "gen_ai_tool_name", "error_type"}
 
 
@@ -86,31 +90,28 @@ def test_the_dead_are_reaped(port: MetricsPort, tmp_path: Path) -> None:
 def test_prometheus_reads_a_training_iteration(port: MetricsPort, tmp_path: Path, wait_until: WaitUntil) -> None:
     """A real Prometheus finds the port by its file, and answers with an iteration's figures."""
     feed(port.meters, iteration(7, EVALUATION), [("triage", 3.0)])
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        at = f"127.0.0.1:{free.getsockname()[1]}"
-    config = tmp_path / "prometheus.yml"
-    config.write_text(
-        "scrape_configs:\n- job_name: r\n  scrape_interval: 1s\n"
-        f"  file_sd_configs: [{{files: ['{tmp_path}/targets/*.json']}}]\n"
-    )
-    server = subprocess.Popen(
-        ["prometheus", f"--config.file={config}", f"--storage.tsdb.path={tmp_path}/data", f"--web.listen-address={at}"],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    with prometheus(tmp_path / "prometheus", [tmp_path / "targets"]) as seen:
+        wait_until(lambda: seen.value("rl_iteration") == 7, "Prometheus to read the port")
+        assert seen.value("agent_step_latency_milliseconds_count") == 1
+        assert seen.value('up{job="trainer"}') == 1
 
-    def value(query: str) -> float | None:
-        try:
-            with urlopen(f"http://{at}/api/v1/query?{urlencode({'query': query})}", timeout=2) as answer:
-                found = json.load(answer)["data"]["result"]
-        except OSError:
-            return None
-        return float(found[0]["value"][1]) if found else None
 
-    try:
-        wait_until(lambda: value("rl_iteration") == 7, "Prometheus to read the port")
-        assert value("agent_step_latency_milliseconds_count") == 1
-        assert value('up{job="trainer"}') == 1
-    finally:
-        server.terminate()
-        server.wait()
+@pytest.mark.parametrize("hangs", [False, True], ids=["refuses", "hangs"])
+def test_a_dead_collector_slows_nothing_and_is_said_once(
+    hangs: bool, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, wait_until: WaitUntil
+) -> None:
+    """Figures are put in as fast as ever, and there is one line about it, however many exports fail."""
+    monkeypatch.setattr("telemetry.metrics.port.EXPORT_EVERY_MS", 50)
+    monkeypatch.setattr("telemetry.metrics.port.TIMEOUT_S", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        at = listening.getsockname()[1]
+        if not hangs:
+            listening.close()
+        with MetricsPort(0, "trainer", otlp=f"http://127.0.0.1:{at}") as opened:
+            began = time.monotonic()
+            for _ in range(1000):
+                opened.meters.record("rl.iteration", 1)
+            assert time.monotonic() - began < 1.0
+            wait_until(lambda: caplog.records, "the line about it")
+    assert [r.getMessage() for r in caplog.records if "collector does not answer" in r.getMessage()]
+    assert len(caplog.records) == 1
