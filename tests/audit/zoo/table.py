@@ -7,7 +7,7 @@ from rewards.mix import Weighted
 from runtime.seams import uniform
 from runtime.types import RewardTerm
 from tests.audit.tiny import asked, right, tiny
-from tests.audit.zoo import games, graded, hints, honest, leaks, teams
+from tests.audit.zoo import games, graded, hints, honest, leaks, teams, telling
 from tests.audit.zoo.animals import Animal, Makes, faulty
 from tests.audit.zoo.animals import honest as without_fault
 from tests.audit.zoo.hints import end, step
@@ -94,7 +94,7 @@ FAULTY: dict[str, dict[str, Makes]] = {
         "knows the truth undeclared": fresh(hints.undeclared_truth),
         "asks for the outcome on the way": planted(step(lambda v: float(v.success))),
     },
-    "truth-in-observation": {name: team(found) for name, found in leaks.SHOWN.items()},
+    "truth-in-observation": {name: team(found) for name, found in (leaks.SHOWN | telling.TOLD).items()},
     "truth-predictable-at-start": {name: team(found) for name, found in leaks.PREDICTABLE.items()},
     "label-shuffle": {
         "paid for having finished": instead(end(lambda v: float(bool(v.outcome["named"])))),
@@ -208,6 +208,7 @@ FRIENDLY: dict[str, Makes] = {
         return_mean=shape(0, 80, 4), return_std=SPREAD, success_rate=shape(0.2, 0.9, 0.2), tool_calls=shape(2, 12, 1)
     ),
     "learning nothing": trained(return_mean=shape(5, 5, 4), return_std=SPREAD, success_rate=shape(0.3, 0.3, 0.2)),
+    **{name: team(found) for name, found in telling.BY_DESIGN.items()},
     **{name: gap(*parts) for name, parts in graded.GRADED.items()},
     **{name: instead(end(value), asked) for name, value in graded.TRYING.items()},
     "a record of another kind": planted(graded.tried_on_the_way),
