@@ -30,12 +30,12 @@ def called(term: RewardTerm, view: Any) -> Any:
 
 def _within(term: RewardTerm, view: Any, seconds: float, hanging: list[threading.Thread]) -> Any:
     said: list[Any] = []
-    raised: list[Exception] = []
+    raised: list[Exception | SystemExit] = []
 
     def judge() -> None:
         try:
             said.append(term.function(view))
-        except Exception as fault:  # noqa: BLE001 - raised again where it is waited for
+        except (Exception, SystemExit) as fault:  # noqa: BLE001 - raised again where it is waited for
             raised.append(fault)
 
     thread = threading.Thread(target=judge, name=f"judging {term.name}", daemon=True)

@@ -14,6 +14,8 @@ IDLE_SHARE = 0.01
 """An agent whose tool calls are below this share of its decisions asks nothing any more."""
 IDLE_ENTROPY = 0.05
 """Nat: below this it no longer tries anything else either."""
+ROUNDING = 1e-6
+"""How far below the best known return a mean of as many equal returns may lie by rounding, as a share of its size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,8 @@ class Expected:
 
     to_beat: float | None
     """The best return of a baseline that plays by rule, in the terms' unit."""
+    best: float | None
+    """The best return that is known to be possible: the optimum, or that of the best baseline."""
     optional_tools: Mapping[AgentId, frozenset[str]]
     """Tools of each learning agent that it need not call to end its part."""
 
@@ -34,7 +38,8 @@ def expected(team: Team | None, learners: tuple[AgentId, ...], returns: Mapping[
         role = team.role(agent) if team else None
         if role and team:
             tools[agent] = frozenset(t for t in role.tools if not team.tools[t].ends)
-    return Expected(max(by_rule, default=None), {a: t for a, t in tools.items() if t})
+    best = max((v for n, v in returns.items() if n != "random"), default=None)
+    return Expected(max(by_rule, default=None), best, {a: t for a, t in tools.items() if t})
 
 
 @dataclass
@@ -58,20 +63,30 @@ class Alarm:
         """The iteration in which the oldest of the present troubles began."""
         return min(self.since.values(), default=None)
 
+    def _solved(self, report: IterationReport, tally: Tally) -> bool:
+        """Whether there is nothing left to learn: to stand still is then no collapse."""
+        if tally.episodes and tally.successes == tally.episodes:
+            return True
+        best = self.expected.best
+        if best is None or report.return_mean is None:
+            return False
+        return report.return_mean >= best - ROUNDING * max(1.0, abs(best))
+
     def _reasons(self, report: IterationReport, tally: Tally) -> dict[str, str]:
         found: dict[str, str] = {}
+        solved = self._solved(report, tally)
         for agent, figures in report.agents.items():
             if figures.kl is not None and figures.kl > self.settings.kl:
                 found[f"kl {agent}"] = (
                     f"the policy of {agent} moved by KL {figures.kl:.3g} nat an update (bound {self.settings.kl:g})"
                 )
-            if self._still(figures.entropy, report, agent):
+            if not solved and self._still(figures.entropy, report, agent):
                 found[f"entropy {agent}"] = (
                     f"the policy of {agent} has entropy {figures.entropy:.2g} nat (bound {self.settings.entropy:g})"
                 )
         found.update(self._idle(report, tally))
         spread = float(np.std(tally.returns)) if len(tally.returns) > 1 else None
-        if spread is not None and spread < self.settings.reward_std:
+        if not solved and spread is not None and spread < self.settings.reward_std:
             found["reward"] = (
                 f"episode returns have standard deviation {spread:.2g} (bound {self.settings.reward_std:g})"
             )

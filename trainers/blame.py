@@ -1,6 +1,8 @@
 """Whose code raised: the team's own file and line, where it was the team's."""
 
+import errno
 import re
+import sqlite3
 import sysconfig
 import traceback
 from collections.abc import Iterator
@@ -10,6 +12,24 @@ _ROOT = Path(__file__).parents[1]
 _OURS = tuple(str(_ROOT / p) for p in ("assembly", "envs", "policies", "rewards", "runtime", "telemetry", "trainers"))
 _LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
+
+_DISK = frozenset(
+    {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.ENOTDIR}
+)
+"""What the operating system answers where a disk is full, broken, or not to be written to."""
+_DATABASE = ("full", "readonly", "disk I/O", "unable to open")
+"""What SQLite says of the same."""
+
+
+def disk(error: BaseException) -> str | None:
+    """What the disk refused, where that was it; None where it was something else."""
+    cause = _first(error)
+    if isinstance(cause, OSError) and cause.errno in _DISK:
+        named = f"{cause.filename}: " if cause.filename else f"{error}: " if cause is not error else ""
+        return f"cannot be written: {named}{cause.strerror or cause}"
+    if isinstance(cause, sqlite3.Error) and any(word in str(cause) for word in _DATABASE):
+        return f"a database cannot be written: {cause}"
+    return None
 
 
 def whose(error: BaseException) -> str | None:

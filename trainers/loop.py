@@ -10,7 +10,7 @@ from assembly.build import Build
 from envs.tally import Tally
 from telemetry.scalars import EvaluationReport, IterationReport
 from trainers.alarm import Alarm, expected
-from trainers.checkpoints import Checkpoint, Checkpoints, TrainerState
+from trainers.checkpoints import Checkpoint, Checkpoints, Damaged, TrainerState
 from trainers.evaluate import evaluation, try_out
 from trainers.figures import iteration_report
 from trainers.missing import surely, told
@@ -79,11 +79,14 @@ class Loop:
         return Engine(self.build, seats, self.prepared.standardizer, lr_scale)
 
     def resume(self, checkpoint: Checkpoint) -> None:
-        """Go on from a checkpoint."""
+        """Go on from a checkpoint. Raises Damaged if RLlib cannot make anything of it."""
         if checkpoint.state.lr_scale != self.state.lr_scale:
             self.engine.close()
             self.engine = self._engine(checkpoint.state.lr_scale)
-        self.engine.restore(checkpoint.algorithm)
+        try:
+            self.engine.restore(checkpoint.algorithm)
+        except Exception as error:
+            raise Damaged(checkpoint.path, f"RLlib cannot restore it: {type(error).__name__}: {error}") from error
         self.state = checkpoint.state
         self.alarm.since = dict(checkpoint.state.trouble)
         self.watch.load(checkpoint.state.watched)

@@ -16,9 +16,7 @@ from trainers.evaluate import Baselines, baselines
 from trainers.lm_prepare import located, prompts
 from trainers.measure import EPISODES, Measured, featurizers, measure, seed_statistics
 from trainers.missing import MissingRewards, surely, told
-
-PREPARED = "prepared.json"
-"""In the run directory: features, first statistics and baselines."""
+from trainers.run_directory import PREPARED, Unusable
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,7 +42,11 @@ def prepare(build: Build, directory: Path) -> Prepared:
     """
     path = directory / PREPARED
     if path.exists():
-        return _read(build, json.loads(path.read_text()))
+        try:
+            return _read(build, json.loads(path.read_text()))
+        except (ValueError, LookupError, TypeError) as error:
+            what = f"{type(error).__name__}: {error}"
+            raise Unusable(path, f"is none of this version's: {what}; delete it to measure it again") from error
     located(build)
     found = measure(build)
     limit = build.experiment.rewards.missing_limit

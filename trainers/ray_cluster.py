@@ -11,6 +11,7 @@ import ray
 
 from assembly.training import Resources
 from runtime.errors import RepertoryError
+from trainers.interrupt import handlers_kept
 
 OBJECT_STORE_BYTES = 400_000_000
 """Room for batches in flight between processes; Ray's own default takes a third of the memory."""
@@ -33,12 +34,14 @@ def ray_running(asked: Resources) -> Generator[None]:
         yield
         return
     _answers(asked.ray_address)
-    _start(asked)
+    with handlers_kept():
+        _start(asked)
     try:
         yield
     finally:
-        stop: Any = ray.shutdown
-        stop()
+        with handlers_kept():
+            stop: Any = ray.shutdown
+            stop()
 
 
 def _start(asked: Resources) -> None:

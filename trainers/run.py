@@ -5,17 +5,18 @@ Nothing heavy is imported until the file has been accepted: refusals and ``--hel
 
 import argparse
 import os
-import signal
 import sys
 import warnings
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from assembly.problems import Refused
 from runtime.errors import RepertoryError, TeamError, UserCodeError
 from runtime.seams import now
+from trainers.checkpoints import NoCheckpoint
+from trainers.interrupt import Interrupt
+from trainers.run_directory import EXPERIMENT, ORIGIN, Unusable, held, looked_over, new_directory, without_damage
 
 if TYPE_CHECKING:
     from assembly.build import Build
@@ -24,9 +25,8 @@ if TYPE_CHECKING:
 DONE, FAULT, REFUSED, UNAVAILABLE, GATE, AUDIT, COLLAPSED, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
 """Exit codes."""
 
-ORIGIN = "origin.txt"
-"""In the run directory: the folder of the experiment file, where the user's modules may lie."""
-EXPERIMENT = "experiment.yaml"
+OUT = Path("runs")
+"""Where run directories go."""
 UNAVAILABLE_FAULTS = ("NoCluster", "ServiceUnavailable", "WeightsMissing", "TeammateUnavailable", "KeyMissing")
 """Faults, by name, that mean: something declared is not there."""
 EXTRAS = {
@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     asked = _parser().parse_args(argv)
     try:
         return _command(asked)
-    except Refused as refused:
+    except (Refused, Unusable, NoCheckpoint) as refused:
         print(refused, file=sys.stderr)
         return REFUSED
     except KeyboardInterrupt:
@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         print(f"{error}{_remedy(error.name)}", file=sys.stderr)
         return UNAVAILABLE
-    except Exception as error:  # noqa: BLE001 - the command's last word
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the command's last word, not that of the user's code
         return _fault(error)
 
 
@@ -64,14 +64,16 @@ def _remedy(module: str | None) -> str:
     return f"; pip install -e '.[{extra}]'" if extra else ""
 
 
-def _fault(error: Exception) -> int:
-    from trainers.blame import told, whose
+def _fault(error: BaseException) -> int:
+    from trainers.blame import disk, told, whose
 
     theirs = whose(error)
     if isinstance(error, UserCodeError):
         print(error, file=sys.stderr)
     elif theirs is not None:
         print(f"the team's own code raised: {theirs}", file=sys.stderr)
+    elif (trouble := disk(error)) is not None:
+        print(f"{trouble}; mend that, then go on with --resume RUN_DIR", file=sys.stderr)
     elif isinstance(error, RepertoryError):
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
     else:
@@ -94,7 +96,9 @@ def _parser() -> argparse.ArgumentParser:
         dest="overrides",
         help="override a key, e.g. ppo.lr=3e-4",
     )
-    parser.add_argument("--out", type=Path, default=Path("runs"), metavar="DIR", help="where run directories go (runs)")
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help=f"where run directories go ({OUT}); with --check: keep one"
+    )
     return parser
 
 
@@ -102,43 +106,72 @@ def _command(asked: argparse.Namespace) -> int:
     if asked.resume is None and asked.experiment is None:
         print("give an experiment file, or --resume RUN_DIR; see --help", file=sys.stderr)
         return REFUSED
-    resumed: Path | None = asked.resume
-    if resumed is not None and not (resumed / EXPERIMENT).is_file():
-        print(f"{resumed} is not a run directory: it has no {EXPERIMENT}", file=sys.stderr)
+    if asked.resume is not None and asked.out is not None:
+        print("--out has no effect with --resume, which goes on where the run is; drop one", file=sys.stderr)
         return REFUSED
-    file = asked.experiment or (resumed / EXPERIMENT if resumed else Path())
-    folder = Path((resumed / ORIGIN).read_text().strip()) if resumed else file.resolve().parent
-    return _accepted(asked, file, folder)
+    if asked.resume is None:
+        return _accepted(asked, asked.experiment, asked.experiment.resolve().parent)
+    resumed: Path = asked.resume
+    folder = looked_over(resumed)
+    return _accepted(asked, asked.experiment or resumed / EXPERIMENT, folder)
 
 
 def _accepted(asked: argparse.Namespace, file: Path, folder: Path) -> int:
     from assembly.team_check import Known, accept
     from rewards.terms import TERMS
+    from trainers.doctor import all_there
 
     if str(folder) not in sys.path:
         sys.path.append(str(folder))
-    accepted = accept(file, asked.overrides, Known(TERMS))
+    experiment = accept(file, asked.overrides, Known(TERMS)).experiment
+    if not all_there(file, asked.overrides, asked.resume or asked.out or OUT):
+        return UNAVAILABLE
+    if asked.check and asked.out is None:
+        return _checked(experiment, file, folder)
+    directory: Path = asked.resume or new_directory(asked.out or OUT, experiment.name)
+    with held(directory):
+        for told in without_damage(directory):
+            print(told, file=sys.stderr)
+        return _run_in(directory, experiment, asked, file, folder)
+
+
+def _checked(experiment: "Experiment", file: Path, folder: Path) -> int:
+    """Check, and keep nothing."""
+    from tempfile import TemporaryDirectory
+
+    build = _built(experiment, file, folder)
+    from trainers.session import check
+
+    Interrupt()
+    with TemporaryDirectory() as scratch:
+        return check(build, Path(scratch))
+
+
+def _run_in(directory: Path, experiment: "Experiment", asked: argparse.Namespace, file: Path, folder: Path) -> int:
+    """Train in a directory that this process holds, or check there."""
+    build = _built(experiment, file, folder)
+    from trainers.session import check, resume_with, train
+
+    if asked.resume is None or asked.overrides:
+        _write_down(build.experiment, directory, folder)
+    interrupt = Interrupt()
+    try:
+        return check(build, directory) if asked.check else train(build, directory, interrupt)
+    except KeyboardInterrupt:
+        begun = any((directory / "checkpoints").glob("[0-9]*"))
+        told = "stopped at once; resume with" if begun else "stopped before the first checkpoint; begin again with"
+        print(f"{told}: {resume_with(directory)}", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _built(experiment: "Experiment", file: Path, folder: Path) -> "Build":
     _quiet()
     from assembly.build import Build
     from assembly.recorded import settled
-    from trainers.session import check, resume_with, train
 
-    experiment = settled(accepted.experiment, now())
-    build = Build(experiment, folder)
+    build = Build(settled(experiment, now()), folder)
     _seat_everybody(build, file)
-    if asked.check:
-        return check(build)
-    directory: Path = asked.resume or _new_directory(asked.out, experiment.name)
-    if asked.resume is None or asked.overrides:
-        _write_down(experiment, directory, folder)
-    interrupt = Interrupt()
-    try:
-        return train(build, directory, interrupt)
-    except KeyboardInterrupt:
-        if not any((directory / "checkpoints").glob("[0-9]*")):
-            raise
-        print(f"stopped at once; resume with: {resume_with(directory)}", file=sys.stderr)
-        return INTERRUPTED
+    return build
 
 
 def _seat_everybody(build: "Build", file: Path) -> None:
@@ -162,20 +195,10 @@ def _write_down(experiment: "Experiment", directory: Path, folder: Path) -> None
     from assembly.loading import resolved
     from telemetry.durable import replace_file
 
-    directory.mkdir(parents=True, exist_ok=True)
     replace_file(directory / EXPERIMENT, resolved(experiment))
     replace_file(directory / ORIGIN, f"{folder}\n")
     for stale in ("result.json", "audit.json", "gates.json"):
         (directory / stale).unlink(missing_ok=True)
-
-
-def _new_directory(out: Path, name: str) -> Path:
-    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-    for n in range(1000):
-        directory = out / name / (stamp if n == 0 else f"{stamp}-{n}")
-        if not directory.exists():
-            return directory
-    raise RepertoryError(f"{out / name} already has a thousand runs of {stamp}")
 
 
 def _quiet() -> None:
@@ -187,26 +210,6 @@ def _quiet() -> None:
     os.environ.setdefault("PYTHONWARNINGS", "ignore::DeprecationWarning")
     warnings.simplefilter("ignore", DeprecationWarning)
     warnings.simplefilter("ignore", PendingDeprecationWarning)
-
-
-class Interrupt:
-    """Ctrl-C, and SIGTERM: asked after each iteration. A second Ctrl-C stops at once."""
-
-    def __init__(self) -> None:
-        self.asked = False
-        for each in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(each, self._ask)
-
-    def _ask(self, number: int, frame: Any) -> None:
-        if self.asked:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-            raise KeyboardInterrupt
-        self.asked = True
-        print("\nstopping as soon as a checkpoint is saved (again: stop at once)", file=sys.stderr)
-
-    def __call__(self) -> bool:
-        """Whether the user wants to stop."""
-        return self.asked
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """A run from its accepted experiment to its result: prepared, trained, evaluated, exported, reported."""
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -25,11 +25,13 @@ from telemetry.views import View
 from trainers.checkpoints import Checkpoints, TrainerState
 from trainers.evaluate import Purse, evaluation, try_out
 from trainers.exporting import export, exported, write_lineage
+from trainers.interrupt import Interrupt
 from trainers.listeners import EpisodeSamples, Instruments, MetricsLines, OnScreen, Panel
 from trainers.loop import Ended, Loop
 from trainers.missing import MissingRewards
 from trainers.prepare import Prepared, prepare
 from trainers.ray_cluster import ray_running
+from trainers.run_directory import EXPERIMENT
 from trainers.swap import swaps
 from trainers.vetting import AUDIT_FILE, already_vetted, audited, vetted
 
@@ -45,25 +47,24 @@ EXITS = {
 """What the command returns for each status."""
 
 
-def check(build: Build) -> int:
-    """All but the training: play at random, measure, build, and say what was found."""
-    from tempfile import TemporaryDirectory
-
+def check(build: Build, directory: Path) -> int:
+    """All but the training: play at random, measure, build, and say what was found, also in the directory."""
     console = RunConsole()
     _seed(build.experiment.seed)
-    with TemporaryDirectory() as scratch, _port(build, Path(scratch), console) as port:
+    with _port(build, directory, console) as port:
         try:
-            prepared = prepare(build, Path(scratch))
+            prepared = prepare(build, directory)
         except MissingRewards as error:
-            audited(build, Path(scratch), None, console)
+            audited(build, directory, None, console)
             _say(console, f"missing_rewards: {error}")
             return EXITS["missing_rewards"]
         _announce(console, build, prepared)
-        ended = _vet(build, Path(scratch), prepared, port, console)
+        ended = _vet(build, directory, prepared, port, console)
     if ended is not None:
         _say(console, f"{ended.status}: {ended.reason}")
         return EXITS[ended.status]
-    console.print("ready to train")
+    go_on = f"; train with: {resume_with(directory)}" if (directory / EXPERIMENT).is_file() else ""
+    _say(console, f"ready to train{go_on}")
     return 0
 
 
@@ -87,12 +88,12 @@ def _vet(build: Build, directory: Path, prepared: Prepared, port: MetricsPort, c
     return None
 
 
-def train(build: Build, directory: Path, interrupted: Callable[[], bool]) -> int:
+def train(build: Build, directory: Path, interrupted: Interrupt) -> int:
     """Train in the run directory, new or resumed, and return the command's exit code."""
     console = RunConsole()
     torch.set_num_threads(1)
     _seed(build.experiment.seed)
-    if _finished(directory):
+    if _finished(directory, console):
         _say(console, f"{directory}: nothing left to do, the run is finished")
         return 0
     checkpoints = Checkpoints(directory / "checkpoints", build.experiment.checkpoints.keep)
@@ -111,10 +112,14 @@ def train(build: Build, directory: Path, interrupted: Callable[[], bool]) -> int
             return _train(build, directory, prepared, checkpoints, interrupted, (console, port))
 
 
-def _finished(directory: Path) -> bool:
-    """Whether an earlier start of the run did all that the file asks for."""
+def _finished(directory: Path, console: RunConsole) -> bool:
+    """Whether an earlier start of the run did all that the file asks for; a result that cannot be read is none."""
     path = directory / RESULT_FILE
-    return path.is_file() and RESULT.validate_json(path.read_bytes()).status == "done"
+    try:
+        return path.is_file() and RESULT.validate_json(path.read_bytes()).status == "done"
+    except ValueError as error:
+        _say(console, f"{path} is no result ({str(error).splitlines()[0]}): it will be written anew")
+        return False
 
 
 def _stopped(build: Build, directory: Path, ended: Ended, console: RunConsole) -> int:
@@ -130,7 +135,7 @@ def _train(
     directory: Path,
     prepared: Prepared,
     checkpoints: Checkpoints,
-    interrupted: Callable[[], bool],
+    interrupted: Interrupt,
     outputs: tuple[RunConsole, MetricsPort],
 ) -> int:
     console, port = outputs
@@ -148,6 +153,7 @@ def _train(
     samples = EpisodeSamples(RecordsDir(directory / RECORDS))
     listeners = [lines, samples, *([panel] if panel else []), OnScreen(screen), Instruments(port.meters)]
     loop = Loop(build, prepared, checkpoints, listeners, interrupted, partial(_say, console))
+    interrupted.wait_for_checkpoint()
     try:
         if resumed:
             loop.resume(resumed)

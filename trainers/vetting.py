@@ -69,7 +69,11 @@ def already_vetted(directory: Path) -> bool:
 
 
 def _ok(file: Path) -> bool:
-    return file.is_file() and bool(json.loads(file.read_text())["ok"])
+    """Whether a report says so; one that cannot be read says nothing."""
+    try:
+        return json.loads(file.read_text())["ok"] is True
+    except (OSError, ValueError, LookupError, TypeError):
+        return False
 
 
 def _evaluating(build: Build, prepared: Prepared) -> Evaluating:

@@ -50,7 +50,7 @@ def step(stepping: Stepping, kept: Kept, event: Event) -> Stepped:
     stepping.faults.at("before_handle")
     try:
         outcome = stepping.behaviour.handle(kept.state, event)
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # Ray takes sys.exit in an agent for the agent's wish to end
         life.go("fail")
         stepping.failed(event.correlation_id, records)
         if isinstance(error, RepertoryError):

@@ -1,5 +1,7 @@
 """A team as a user would write it beside his experiment file: the buyer looks, the clerk sells what was wanted."""
 
+import os
+import sys
 from random import Random
 from typing import Literal
 
@@ -16,9 +18,13 @@ LOOK_USD = 0.25
 class Shop:
     """What the tools act on."""
 
-    def __init__(self, scenario: Scenario, burns: bool = False) -> None:
-        if burns:
+    def __init__(self, scenario: Scenario, burns: str = "") -> None:
+        if burns == "raises":
             raise OSError("the shop has burnt down")
+        if burns == "exits":
+            sys.exit(0)
+        if burns == "dies":
+            os._exit(9)
         self.wanted: str = scenario.truth["wanted"]
         self.sold: str | None = None
 
@@ -82,7 +88,7 @@ def by_the_list(seen: Observation, chance: Random) -> int:
     return (fitting or legal)[0]
 
 
-def team(burns: bool = False, from_case: int = 0) -> Team:
+def team(burns: Literal["", "raises", "exits", "dies"] = "", from_case: int = 0) -> Team:
     return Team(
         name="little_shop",
         roles=(
@@ -91,7 +97,7 @@ def team(burns: bool = False, from_case: int = 0) -> Team:
         ),
         tools={t.name: t for t in (tool(look, cost_usd=LOOK_USD), tool(sell, ends=True))},
         turns=Pipeline(order=("buyer", "clerk")),
-        world=lambda scenario: Shop(scenario, burns and from_case <= scenario.visible["case"] < 50_000),
+        world=lambda scenario: Shop(scenario, burns if from_case <= scenario.visible["case"] < 50_000 else ""),
         generate=generate,
         terms={"right": right, "billed": billed},
         baselines={"by_the_list": Baseline(policies={"buyer": by_the_list, "clerk": by_the_list})},

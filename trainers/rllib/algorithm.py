@@ -193,7 +193,7 @@ def algorithm_config(
         .rl_module(
             rl_module_spec=MultiRLModuleSpec(rl_module_specs={n: s.module() for n, s in seated_policies.items()})
         )
-        .fault_tolerance(restart_failed_env_runners=True)
+        .fault_tolerance(restart_failed_env_runners=False)
         .reporting(metrics_num_episodes_for_smoothing=1_000_000)
     )
     _place(config, experiment)

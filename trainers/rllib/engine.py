@@ -15,6 +15,7 @@ from policies.playing import Playable
 from runtime.errors import RepertoryError
 from runtime.types import AgentId
 from trainers.rllib.algorithm import AnySeat, algorithm_config
+from trainers.rllib.faults import deaths_told
 from trainers.rllib.learner import UPDATE_SECONDS
 from trainers.rllib.refusals import adapters
 from trainers.warmup import warm_up
@@ -71,7 +72,12 @@ class Engine:
 
         Raises:
             TrainingFault: no policy changed, or a sampler does not have the learner's weights.
+            SamplerDied: a sampler's process is gone.
         """
+        with deaths_told():
+            return self._iterated()
+
+    def _iterated(self) -> Iterated:
         began = time.perf_counter()
         result = self.algorithm.train()
         seconds = time.perf_counter() - began

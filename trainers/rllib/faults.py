@@ -1,7 +1,10 @@
 """What a sampler in another process raised, brought here. RLlib would restart the process, and say nothing."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Any
+
+from ray.exceptions import RayActorError
 
 from runtime.errors import RepertoryError, UserCodeError
 from trainers.blame import told, whose
@@ -18,15 +21,37 @@ class Raised:
         raise self.fault
 
 
+class SamplerDied(RepertoryError):
+    """A sampler's process is gone: how it ended, as far as Ray can tell."""
+
+    def __init__(self, how: str) -> None:
+        super().__init__(how)
+        self.how = how
+
+    def __str__(self) -> str:
+        why = "the team's code may have ended it (os._exit, a crash in a library), or memory was short"
+        return f"a sampler's process died: {self.how}; {why}. Go on from the last checkpoint with --resume RUN_DIR"
+
+
+@contextmanager
+def deaths_told() -> Generator[None]:
+    """Where a sampler's process dies inside, that is what is raised. It isn't replaced: what killed it would again."""
+    try:
+        yield
+    except RayActorError as error:
+        lines = [line.strip() for line in str(error).splitlines() if "exit" in line.lower() or "died" in line.lower()]
+        raise SamplerDied((lines or [type(error).__name__])[-1].rstrip(".")) from None
+
+
 class TellingRunner(BatchedRunner):
-    """A sampler whose failures come back as results. Only a process that dies is one that RLlib restarts."""
+    """A sampler whose failures come back as results."""
 
     def apply(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         try:
             return func(self, *args, **kwargs)
         except RepertoryError as error:
             return Raised(error)
-        except Exception as error:  # noqa: BLE001 - it is raised where the run is
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - it is raised where the run is
             theirs = whose(error)
             if theirs is not None:
                 return Raised(UserCodeError("the team's own code raised", theirs))
