@@ -2,6 +2,7 @@
 
 import os
 import re
+import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
@@ -64,6 +65,8 @@ def read_document(
 
 def _text(file: FilePath) -> str:
     try:
+        if not stat.S_ISREG(file.stat().st_mode) and not file.is_dir():
+            raise UnreadableError(0, f"cannot be read: it is no file but a pipe or a device ({file})")
         with file.open("rb") as stream:
             raw = stream.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
@@ -81,7 +84,7 @@ def _override(document: Document, override: str, environment: Mapping[str, str])
     key, equals, text = override.partition("=")
     key = key.strip()
     place = f"--set {key}"
-    if not equals or not key:
+    if not equals or not all(part.strip() for part in key.split(".")):
         document.problems.append(Problem("", "wants dotted.key=value", f"--set {override}"))
         return
     try:

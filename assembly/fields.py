@@ -36,7 +36,11 @@ Schedule = Annotated[
 """Where a value starts and ends; a single number in the file means both."""
 Share = Annotated[Finite, Field(ge=0, le=1)]
 Positive = Annotated[Finite, Field(gt=0)]
-Count = Annotated[int, Field(ge=1)]
+MOST = 2**31 - 1
+"""The largest whole number that every library below takes: sizes and counts are held in 32 bits by some."""
+Count = Annotated[int, Field(ge=1, le=MOST)]
+REFERENCE = r"^\w+(\.\w+)*:\w+$"
+"""``package.module:attribute``."""
 Port = Annotated[int, Field(ge=0, le=65535)]
 Args = dict[str, Any]
 """Arguments for the user's own function."""
@@ -55,10 +59,15 @@ Moment = Annotated[str, AfterValidator(_moment)]
 """A point in time in ISO 8601; without a zone, UTC."""
 
 
+MOST_GPUS = 1024
+"""A learner is one process: far more than any machine has."""
+
+
 def _gpus(value: object) -> object:
-    if value == "auto" or (type(value) is int and value >= 0):
+    if value == "auto" or (type(value) is int and 0 <= value <= MOST_GPUS):
         return value
-    raise PydanticCustomError("gpus", "wants auto, or how many GPUs (0 for none)")
+    message = "wants auto, or how many GPUs (0 for none, at most {most})"
+    raise PydanticCustomError("gpus", message, {"most": MOST_GPUS})
 
 
 Gpus = Annotated[int | Literal["auto"], BeforeValidator(_gpus), WithJsonSchema({"title": "auto, or a whole number"})]

@@ -1,6 +1,7 @@
 """What is wrong with a file, all of it at once: place, key, value found, reason, remedy."""
 
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -28,7 +29,7 @@ class Problem:
     """For sorting; 0 where it is in no line of the file."""
 
     def __str__(self) -> str:
-        return f"{self.key}: {self.message}" if self.key else self.message
+        return printable(f"{self.key}: {self.message}" if self.key else self.message)
 
 
 class Refused(RepertoryError):
@@ -40,14 +41,20 @@ class Refused(RepertoryError):
 
     def __str__(self) -> str:
         many = len(self.problems)
-        width = max((len(p.place) for p in self.problems), default=0)
-        lines = [f"  {p.place:<{width}}   {p}" if width else f"  {p}" for p in self.problems]
-        return "\n".join([f"{self.file} has {many} problem{'s' * (many != 1)}:", *lines])
+        places = [printable(p.place) for p in self.problems]
+        width = max(map(len, places), default=0)
+        lines = [f"  {at:<{width}}   {p}" if width else f"  {p}" for at, p in zip(places, self.problems, strict=True)]
+        return "\n".join([f"{printable(self.file)} has {many} problem{'s' * (many != 1)}:", *lines])
 
 
 def in_order(problems: Iterable[Problem]) -> list[Problem]:
     """Each problem once, by line; those without a line last."""
     return sorted(dict.fromkeys(problems), key=lambda p: (p.line == 0, p.line))
+
+
+def printable(text: str) -> str:
+    """The text with what would steer a terminal, or could not be seen, written out."""
+    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
 
 
 def show(value: object) -> str:
@@ -69,14 +76,28 @@ def show(value: object) -> str:
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word that is nearest in spelling, if one is near."""
-    near = get_close_matches(word, [k for k in known if k != word], n=1, cutoff=0.6)
+    others = [k for k in known if k != word]
+    near = [k for k in others if _looks_like(word, k)] or get_close_matches(word, others, n=1, cutoff=0.6)
     return near[0] if near else None
+
+
+def _looks_like(word: str, known: str) -> bool:
+    """Whether a word differs from a known one only in letters of other alphabets, which may look the same."""
+    if len(word) != len(known) or word.isascii() or not any(map(str.isascii, word)):
+        return False
+    return all(a == b or not a.isascii() for a, b in zip(word, known, strict=True))
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """``; did you mean 'x'?`` where a known word is near, else nothing."""
     near = nearest(word, known)
-    return f"; did you mean {near!r}?" if near else ""
+    return f"; did you mean {near!r}?{_strange(word)}" if near else ""
+
+
+def _strange(word: str) -> str:
+    """Names the characters that no known word has: some look exactly like others."""
+    odd = [f"{c!r} is {unicodedata.name(c, f'U+{ord(c):04X}')}" for c in dict.fromkeys(word) if not c.isascii()]
+    return f" ({', '.join(odd)})" if odd else ""
 
 
 def unknown(word: str, known: Iterable[str]) -> str:

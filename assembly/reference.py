@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
 
-from assembly.fields import SCHEDULE_TITLE
+from assembly.fields import MOST, SCHEDULE_TITLE
 from assembly.schema import Schema, kinds, resolve, whole
 
 TARGET = Path(__file__).parent.parent / "docs" / "experiment-file.md"
@@ -34,6 +34,7 @@ stand once, tags are not taken.
 * `--set dotted.key=value` writes one key over the file's, and is checked like it. Places in lists count from 0:
   `--set rewards.terms.0.weight=2`.
 * Paths are from the experiment file's folder. Modules of your own are found where Python looks, and there.
+* Whole numbers go up to 2,147,483,647. Sizes that this machine's memory cannot hold are refused, with an estimate.
 * A key that would have no effect beside the others is refused.
 """
 
@@ -95,7 +96,7 @@ def _type(schema: Schema) -> str:
 
 def _bounds(schema: Schema) -> str:
     words = {"exclusiveMinimum": "above", "minimum": "at least", "maximum": "at most", "exclusiveMaximum": "below"}
-    found = [f"{word} {schema[key]}" for key, word in words.items() if key in schema]
+    found = [f"{word} {schema[key]}" for key, word in words.items() if key in schema and schema[key] != MOST]
     return f", {', '.join(found)}" if found else ""
 
 

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from assembly.experiment import Experiment
+from assembly.fields import MOST, REFERENCE
 from assembly.problems import Path, did_you_mean, nearest, show, unknown
 from assembly.schema import Root, Schema, homes, kinds, locate
 
@@ -53,7 +54,20 @@ def findings(error: ValidationError, root: Root = Experiment) -> list[Finding]:
             near = nearest(str(path[-1]), around.get("properties", {}))
             meant = (*path[:-1], near) if near else None
         found.append(Finding(path, _message(detail, path, schema, root), meant))
-    return found
+    return _once(found)
+
+
+def _once(found: list[Finding]) -> list[Finding]:
+    """What is said of both ends of a schedule, which may stand in the file as one number, is said of the schedule."""
+    both = {f.path[:-1] for f in found if f.path[-1:] == (0,)} & {f.path[:-1] for f in found if f.path[-1:] == (1,)}
+    said = {(f.path[:-1], f.message) for f in found if f.path[-1:] == (0,)}
+    merged = [
+        Finding(f.path[:-1], f.message, f.meant)
+        if f.path[-1:] in ((0,), (1,)) and f.path[:-1] in both and (f.path[:-1], f.message) in said
+        else f
+        for f in found
+    ]
+    return list(dict.fromkeys(merged))
 
 
 def _message(detail: ErrorDetails, path: Path, schema: Schema, root: Root) -> str:
@@ -62,7 +76,7 @@ def _message(detail: ErrorDetails, path: Path, schema: Schema, root: Root) -> st
         return f"wants {_WANTED[kind]}, and is {show(value)}"
     if kind in _BOUNDS:
         word, bound = _BOUNDS[kind]
-        return f"{show(value)} must be {word} {context[bound]:g}"
+        return f"{show(value)} must be {word} {_number(context[bound])}"
     if kind in _OF_KINDS:
         return _OF_KINDS[kind](detail, kinds(schema, root))
     if kind == "extra_forbidden":
@@ -112,8 +126,16 @@ def _no_kind(_: ErrorDetails, known: Mapping[str, Schema]) -> str:
     return f"kind is missing; say which: {', '.join(known)}"
 
 
+def _number(value: float) -> str:
+    if value == MOST:
+        return f"{value:,} (what 32 bits hold)"
+    return str(value) if isinstance(value, int) else f"{value:g}"
+
+
 def _pattern(detail: ErrorDetails, _: Path, schema: Schema) -> str:
-    return f"{show(cast('object', detail['input']))} is not of the form wanted: {schema.get('description', '')}"
+    pattern = detail.get("ctx", {}).get("pattern", "")
+    wanted = schema.get("description") or ("package.module:attribute" if pattern == REFERENCE else pattern)
+    return f"{show(cast('object', detail['input']))} is not of the form wanted: {wanted}"
 
 
 def _length(detail: ErrorDetails, _: Path, schema: Schema) -> str:

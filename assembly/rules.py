@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +16,14 @@ if TYPE_CHECKING:
 
     from assembly.experiment import Experiment
 
+RUNNER_BYTES = 200_000_000
+"""What a process that plays takes at least: Python, NumPy and Ray."""
+EPISODE_BYTES = 10_000
+"""What an open episode takes at least: a session, its records and its environment."""
+DECISION_BYTES = 1_000
+"""What a decision of a batch takes at least: its observation's text and what was computed from it."""
+WEIGHT_BYTES = 16
+"""What a weight takes: itself, its gradient and Adam's two moments, 4 bytes each."""
 PATTERN = frozenset("*?[")
 """What makes a role's name a pattern."""
 
@@ -188,6 +198,42 @@ def sizes(x: Experiment) -> Iterator[Broken]:
         yield Broken("ppo.rollout_fragment_length", message, ("ppo.train_batch_size",))
 
 
+def memory(x: Experiment) -> Iterator[Broken]:
+    """What is asked for fits into the machine, by an estimate that errs on the low side."""
+    if x.resources.ray_address:
+        return  # other machines have other memories
+    have = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    for key, value, size, what in (*_sizes(x), *_network_sizes(x)):
+        if size > have:
+            estimate = f"{value} would take some {_amount(size)} of memory for {what}; this machine has {_amount(have)}"
+            yield Broken(key, f"{estimate}: lower it")
+
+
+def _sizes(x: Experiment) -> Iterator[tuple[str, str, int, str]]:
+    """Key, value, bytes and what for."""
+    runners, envs, batch = x.resources.env_runners, x.resources.envs_per_runner, x.ppo.train_batch_size
+    yield "resources.env_runners", f"{runners:,}", runners * RUNNER_BYTES, "processes that play"
+    yield "resources.envs_per_runner", f"{envs:,}", envs * EPISODE_BYTES, "episodes side by side"
+    yield "ppo.train_batch_size", f"{batch:,}", batch * DECISION_BYTES, "a batch of decisions"
+
+
+def _network_sizes(x: Experiment) -> Iterator[tuple[str, str, int, str]]:
+    for name, policy in x.policies.items():
+        if policy.kind != "encoder":
+            continue
+        widths, key = (policy.feature_size, *policy.hidden), f"policies.{name}"
+        weights = sum(a * b for a, b in pairwise(widths))
+        largest = "feature_size" if policy.feature_size >= max(policy.hidden, default=0) else "hidden"
+        value = f"{policy.feature_size:,}" if largest == "feature_size" else f"[{', '.join(map(str, policy.hidden))}]"
+        yield f"{key}.{largest}", value, weights * WEIGHT_BYTES, f"{weights:,} weights with their optimizer"
+        batch = x.ppo.train_batch_size * policy.feature_size * 4
+        yield f"{key}.feature_size", f"{policy.feature_size:,}", batch, "the features of a batch"
+
+
+def _amount(size: int) -> str:
+    return f"{size / 1e9:,.1f} GB" if size < 1e12 else f"{size / 1e12:,.0f} TB"
+
+
 def schedules(x: Experiment) -> Iterator[Broken]:
     """A schedule has a length, and goes the way it should."""
     for key, (start, end) in (("lr", x.ppo.lr), ("entropy_coeff", x.ppo.entropy_coeff)):
@@ -224,7 +270,7 @@ def _changed(section: BaseModel) -> set[str]:
 
 
 RULES: tuple[Rule, ...] = (
-    one_team, held_out, scenario_keys, live_scenarios, seats, pay, no_idle_knob, sights, no_bus, sizes, schedules,
-    an_end, somebody_learns,
+    one_team, held_out, scenario_keys, live_scenarios, seats, pay, no_idle_knob, sights, no_bus, sizes, memory,
+    schedules, an_end, somebody_learns,
 )  # fmt: skip
 """All of them, in the order of their messages."""

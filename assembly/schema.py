@@ -25,7 +25,10 @@ def resolve(schema: Schema, root: Root = Experiment) -> Schema:
     if "$ref" in schema:
         return resolve(whole(root)["$defs"][schema["$ref"].rsplit("/", 1)[1]], root)
     some = [s for s in schema.get("anyOf", []) if s.get("type") != "null"]
-    return resolve(some[0], root) if len(some) == 1 else schema
+    if len(some) != 1:
+        return schema
+    about = {k: schema[k] for k in ("description",) if k in schema}
+    return {**about, **resolve(some[0], root)}
 
 
 def locate(location: Path, root: Root = Experiment) -> tuple[Path, Schema]:

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, Strict
 
-from assembly.fields import Args, Count, Finite, Moment, Positive, Section, Share, Text
+from assembly.fields import REFERENCE, Args, Count, Finite, Moment, Positive, Section, Share, Text
 from assembly.lm_sections import CausalLM, Prompted
 from runtime.seams import digest
 
@@ -12,7 +12,7 @@ from runtime.seams import digest
 class TeamRef(Section):
     """Who plays: a team of your own, or any PettingZoo environment. Give exactly one of `use` and `pettingzoo`."""
 
-    use: str | None = Field(default=None, pattern=r"^[\w.]+:\w+$")
+    use: str | None = Field(default=None, pattern=REFERENCE)
     """`package.module:attribute`: a team, or a function that makes one."""
     pettingzoo: str | None = Field(default=None, pattern=r"^\w+(\.\w+)+$")
     """The dotted name of an environment's module, such as `pettingzoo.classic.tictactoe_v3`."""
@@ -146,7 +146,7 @@ class Audit(Section):
 
     waive: Annotated[tuple[Waiver, ...], Strict(False)] = ()
     """Checks whose errors do not make the audit fail."""
-    checks: Annotated[tuple[Annotated[str, Field(pattern=r"^[\w.]+:\w+$")], ...], Strict(False)] = ()
+    checks: Annotated[tuple[Annotated[str, Field(pattern=REFERENCE)], ...], Strict(False)] = ()
     """Checks of your own, each `package.module:attribute`: a function from the audit's material to findings."""
 
 

@@ -4,6 +4,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 
 from assembly.experiment import Experiment, Policy
@@ -12,10 +13,14 @@ from assembly.loading import Draft, draft
 from assembly.problems import unknown
 from assembly.rules import Broken
 from assembly.sections import Scenarios
-from assembly.user_code import NotUsableError, as_callable, attribute, made, misfits, missing_module
+from assembly.user_code import NotUsableError, as_callable, attribute, made, misfits, missing_module, takes
 from envs.scenarios import read_scenarios
 from runtime.errors import RepertoryError, TeamError
+from runtime.tools import Contract
 from runtime.types import RewardTerm, Scenario, Team
+
+MOST_SHAPES = 8
+"""Of a scenario file: cases with other keys, of which the world of one is made to see whether it can be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +98,7 @@ def _team(work: Draft, x: Experiment, folder: Path) -> Team | None:
             work.add(Broken(f"team.args.{name}" if name else "team.args", f"{reference}: {why}"))
         if wrong:
             return None
-        team = made(function, x.team.args, reference) if function else found
+        team = made(partial(function, **x.team.args), (), reference) if function else found
     except NotUsableError as error:
         work.add(Broken("team.use", str(error), ("team.args",)))
         return None
@@ -137,9 +142,8 @@ def _baselines(x: Experiment, team: Team, known: Known, folder: Path) -> Iterabl
             continue
         key = f"policies.{name}.use"
         if ":" in policy.use:
-            yield from _usable(
-                key, policy.use, folder, "a scripted policy is a function of an observation and a Random"
-            )
+            wanted = "a scripted policy is a function of an observation and a Random"
+            yield from _usable(key, policy.use, folder, wanted, 2)
         elif policy.use in playable:
             lacking = [r for r in policy_roles(name, policy, team) if r not in playable[policy.use]]
             if lacking:
@@ -173,21 +177,31 @@ def _term_args(key: str, args: Mapping[str, object], found: object) -> Iterable[
             yield Broken(f"{key}.args", "the term takes no arguments; drop them")
     elif function is None:
         yield Broken(f"{key}.use", "is neither a reward term nor a function that makes one (runtime.terms.term)")
-    else:
-        for name, why in misfits(function, args):
+    elif wrong := misfits(function, args):
+        for name, why in wrong:
             yield Broken(f"{key}.args.{name}" if name else f"{key}.args", why)
+    else:
+        try:
+            term = made(partial(function, **args), (), "making the term")
+        except NotUsableError as error:
+            yield Broken(f"{key}.use", str(error))
+            return
+        if not isinstance(term, RewardTerm):
+            yield Broken(f"{key}.use", f"makes no reward term (runtime.terms.term), but {type(term).__name__}")
 
 
 def _own_checks(x: Experiment, folder: Path) -> Iterable[Broken]:
     for place, reference in enumerate(x.rewards.audit.checks):
-        yield from _usable(f"rewards.audit.checks.{place}", reference, folder, "an own check is a function of Material")
+        key, wanted = f"rewards.audit.checks.{place}", "an own check is a function of Material"
+        yield from _usable(key, reference, folder, wanted, 1)
 
 
-def _usable(key: str, reference: str, folder: Path, wanted: str) -> Iterable[Broken]:
+def _usable(key: str, reference: str, folder: Path, wanted: str, arguments: int) -> Iterable[Broken]:
     try:
         found = attribute(reference, folder)
-        if as_callable(found) is None and not as_callable(getattr(found, "function", None)):
-            yield Broken(key, f"{reference} cannot be called; {wanted}")
+        function = as_callable(found) or as_callable(getattr(found, "function", None))
+        if function is None or not takes(function, arguments):
+            yield Broken(key, f"{reference} cannot be called{'' if function is None else ' so'}; {wanted}")
     except NotUsableError as error:
         yield Broken(key, str(error))
 
@@ -217,7 +231,27 @@ def scenario_problems(x: Experiment, team: Team) -> list[Broken]:
         except UnicodeError:
             broken.append(Broken(key, f"is not UTF-8 text ({file})"))
     own: Iterable[Broken] = () if broken else _recorded(x, team)
-    return [*broken, *own, *_one_sided(part, found), *_shared(part, found)]
+    unfit = [b for key, cases in found.items() for b in _unfit(key, cases, team)]
+    return [*broken, *own, *unfit, *_one_sided(part, found), *_shared(part, found)]
+
+
+def _unfit(key: str, cases: Sequence[Scenario], team: Team) -> Iterable[Broken]:
+    """What the team cannot play: cases that break its own types, and, of each shape, one whose world cannot be made."""
+    for side, schema in team.case_types.items():
+        contract = Contract(schema)
+        wrong = ((s.id, contract.problem(dict(getattr(s, side)))) for s in cases if side in ("visible", "truth"))
+        first = next(((name, problem) for name, problem in wrong if problem), None)
+        if first is not None:
+            name, (message, path) = first
+            yield Broken(key, f"scenario {name}: its {side} part is not what the team declares: {message} at {path}")
+            return
+    shapes = {(*sorted(s.visible), None, *sorted(s.truth)): s for s in reversed(cases)}
+    for scenario in sorted(shapes.values(), key=cases.index)[:MOST_SHAPES]:
+        try:
+            made(team.world, (scenario,), "making its world")
+        except NotUsableError as error:
+            yield Broken(key, f"scenario {scenario.id}: {error}")
+            return
 
 
 def _recorded(x: Experiment, team: Team) -> Iterable[Broken]:

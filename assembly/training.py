@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
-from assembly.fields import Count, Finite, Gpus, Port, Positive, Rate, Schedule, Section, Share, Text
+from assembly.fields import MOST, Count, Finite, Gpus, Port, Positive, Rate, Schedule, Section, Share, Text
 
 
 def _otlp(value: str) -> str:
@@ -59,7 +59,7 @@ class Dashboard(Section):
 class Resources(Section):
     """What the run may use."""
 
-    env_runners: Annotated[int, Field(ge=0)] = 0
+    env_runners: Annotated[int, Field(ge=0, le=MOST)] = 0
     """Processes that play episodes; 0: the main process plays."""
     envs_per_runner: Count = 32
     """Episodes that each of them plays side by side."""

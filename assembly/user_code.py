@@ -4,7 +4,7 @@ import importlib
 import inspect
 import sys
 import sysconfig
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
 from pathlib import Path
@@ -31,6 +31,8 @@ def attribute(reference: str, near: Path) -> Any:
         NotUsableError: there is no such module or attribute, or the module raised.
     """
     name, _, attr = reference.partition(":")
+    if not all(part.isidentifier() for part in (*name.split("."), attr)):
+        raise NotUsableError(f"{show(reference)} is not of the form package.module:attribute")
     module = _module(name, near)
     try:
         return getattr(module, attr)
@@ -39,10 +41,10 @@ def attribute(reference: str, near: Path) -> Any:
         raise NotUsableError(f"{name} has no {attr!r}{did_you_mean(attr, public)}") from None
 
 
-def made(function: Callable[..., Any], args: Mapping[str, Any], what: str) -> Any:
+def made(function: Callable[..., Any], args: Sequence[Any], what: str) -> Any:
     """What the user's function makes. Raises NotUsableError with the user's own file and line if it raises."""
     try:
-        return function(**args)
+        return function(*args)
     except TeamError as error:
         raise NotUsableError(str(error)) from None
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's code raises is his to read
@@ -61,6 +63,17 @@ def misfits(function: Callable[..., Any], args: Mapping[str, Any]) -> list[tuple
     wrong += [("", f"{n!r} is missing") for n, p in takes.items() if p.default is p.empty and n not in args]
     hints = _hints(function)
     return wrong + [(n, w) for n, v in args.items() if n in takes and (w := _wrong_type(v, hints.get(n)))]
+
+
+def takes(function: Callable[..., Any], count: int) -> bool:
+    """Whether a function can be called with so many arguments, as far as can be told without calling it."""
+    try:
+        inspect.signature(function).bind(*range(count))
+    except TypeError:
+        return False
+    except ValueError:  # a function in C that says nothing of its arguments
+        return True
+    return True
 
 
 def missing_module(name: str) -> str | None:

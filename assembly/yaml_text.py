@@ -30,6 +30,9 @@ _WORDS: dict[str, Json] = {
     "true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False,
 }  # fmt: skip
 _VARIABLE = re.compile(r"\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}|\$\{")
+_NOT_YAML = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that may not stand in a YAML file (YAML 1.2.2, section 5.1); a parser tells them without a line."""
+_MERGE = "<<"
 _LOADER: type[yaml.BaseLoader] = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 
@@ -78,6 +81,10 @@ def read(text: str, environment: Mapping[str, str] = os.environ) -> Values:
     A value in which something was filled in is typed afterwards, unless it stands in single quotes; ``$${`` is a plain
     ``${``. Raises UnreadableError if the text is not one YAML document.
     """
+    odd = _NOT_YAML.search(text)
+    if odd:
+        line = text.count("\n", 0, odd.start()) + 1
+        raise UnreadableError(line, f"is not YAML: the character U+{ord(odd[0]):04X} may not stand in it")
     values = Values()
     filler = _Filler(values, environment)
     values.data = filler.value(_Composer(text).document(), ())
@@ -201,6 +208,10 @@ class _Filler:
         first: dict[str, int] = {}
         for key, child in zip(keys, values, strict=True):
             place = (*path, key.text)
+            if key.text == _MERGE and not key.quote:
+                message = "'<<' is not taken (YAML 1.1 merges sections by it, YAML 1.2 does not); write the keys out"
+                self._problem(path, key.line, message)
+                continue
             if key.text in first:
                 message = f"is written twice, on lines {first[key.text]} and {key.line}; keep one"
                 self._problem(place, key.line, message)
@@ -232,6 +243,8 @@ class _Filler:
             message = (
                 "'${' begins a variable that is not well formed; write ${NAME}, ${NAME:-default}, or $${ for a plain ${"
             )
+        elif default is not None and "${" in default:
+            message = f"{match[0]}}} has a variable within a variable, which is not taken; give a plain default"
         elif found := self._environment.get(name):
             return found
         elif default is not None:

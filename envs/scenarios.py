@@ -1,7 +1,9 @@
 """Where scenarios come from: a team's generator, or a JSONL file."""
 
 import json
+import math
 import random
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,22 +74,35 @@ def _order(seed: int, epoch: int, count: int) -> list[int]:
     return _ORDERS[key]
 
 
+MOST_CHARACTERS = 1_000_000
+"""Of a line: no agent reads a longer case, and a file that is no JSONL file may be one line of any length."""
+MOST_NESTED = 64
+"""Lists and objects within each other: more than any case needs, and few enough for every library that reads it."""
+
+
 def read_scenarios(path: Path) -> list[Scenario]:
     """Scenarios of a JSONL file, one object a line: ``{"id"?, "visible": {…}, "truth": {…}, "seed"?}``.
 
     Raises:
-        TeamError: a line is not such an object, or there is none; with line numbers.
+        TeamError: a line is not such an object, or like an earlier one, or there is none; with line numbers.
+        OSError: the file cannot be read.
+        UnicodeError: it is not UTF-8.
     """
+    if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():
+        raise TeamError(f"{path}: it is no file but a pipe or a device")
     problems: list[str] = []
     found: list[Scenario] = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), 1):
+    ids: dict[str, int] = {}
+    contents: dict[str, int] = {}
+    for number, line in enumerate(path.read_text(encoding="utf-8-sig").split("\n"), 1):
         if line.strip():
             try:
-                found.append(_scenario(line, number, path.stem))
+                scenario, content = _scenario(line, number, path.stem)
+                _unlike(ids, scenario.id, number, f"has the id {scenario.id!r}, as", "give it another")
+                _unlike(contents, content, number, "is the same case as", "drop one, or give each a seed")
+                found.append(scenario)
             except (ValueError, KeyError, TypeError) as error:
                 problems.append(f"line {number}: {error}")
-    if len({s.id for s in found}) < len(found):
-        problems.append("two scenarios have the same id")
     if not found and not problems:
         problems.append("it holds no scenario")
     if problems:
@@ -96,17 +111,67 @@ def read_scenarios(path: Path) -> list[Scenario]:
     return found
 
 
-def _scenario(line: str, number: int, stem: str) -> Scenario:
-    read: Json = json.loads(line)
+def _unlike(seen: dict[str, int], what: str, number: int, told: str, remedy: str) -> None:
+    first = seen.setdefault(what, number)
+    if first != number:
+        raise ValueError(f"{told} line {first}: {remedy}")
+
+
+def _scenario(line: str, number: int, stem: str) -> tuple[Scenario, str]:
+    """The scenario of a line, and all of it but its id, as text: the same for cases that are the same."""
+    read = _read(line)
     data = cast("dict[str, Json]", read) if isinstance(read, dict) else {}
     if not isinstance(data.get("visible"), dict) or not isinstance(data.get("truth"), dict):
         raise ValueError('a scenario is {"visible": {…}, "truth": {…}} with an optional "id" and "seed"')
     unknown = sorted(set(data) - {"id", "visible", "truth", "seed"})
     if unknown:
         raise ValueError(f"unknown field {unknown[0]!r}")
-    return Scenario(
-        id=str(data.get("id", f"{stem}:{number}")),
-        visible=data["visible"],
-        truth=data["truth"],
-        seed=int(data.get("seed", digest(stem, number) % 2**31)),
-    )
+    name, seed = data.get("id", f"{stem}:{number}"), data.get("seed", digest(stem, number) % 2**31)
+    if not isinstance(name, str) or not name:
+        raise ValueError(f"id is {json.dumps(name)[:60]}; give a text")
+    if not isinstance(seed, int) or isinstance(seed, bool):
+        raise ValueError(f"seed is {json.dumps(seed)[:60]}; give a whole number")
+    content = json.dumps([data["visible"], data["truth"], data.get("seed")], sort_keys=True)
+    return Scenario(id=name, visible=data["visible"], truth=data["truth"], seed=seed), content
+
+
+def _read(line: str) -> Json:
+    """A line's value, if it says every key once and only what JSON can say."""
+    if len(line) > MOST_CHARACTERS:
+        raise ValueError(f"has {len(line):,} characters; a case has {MOST_CHARACTERS:,} at most")
+    if _nested(line) > MOST_NESTED:
+        raise ValueError(f"is nested more than {MOST_NESTED} deep")
+    return json.loads(line, object_pairs_hook=_once, parse_constant=_no_number, parse_float=_finite)
+
+
+def _nested(line: str) -> int:
+    """How deep brackets are nested outside texts; 0 where there are too few of them to matter."""
+    depth = deepest = 0
+    inside = escaped = False
+    for c in line if line.count("[") + line.count("{") > MOST_NESTED else "":
+        if escaped:
+            escaped = False
+        elif c == "\\":
+            escaped = inside
+        elif c == '"':
+            inside = not inside
+        elif not inside:
+            depth += (c in "[{") - (c in "]}")
+            deepest = max(deepest, depth)
+    return deepest
+
+
+def _once(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(k for i, (k, _) in enumerate(pairs) if k in dict(pairs[:i]))
+        raise ValueError(f"the key {twice!r} is written twice")
+    return found
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is no number that JSON can say; leave the key out, or write null")
+
+
+def _finite(text: str) -> float:
+    return float(text) if math.isfinite(float(text)) else _no_number(text)

@@ -1,5 +1,6 @@
 """Where scenarios come from."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -71,7 +72,10 @@ def test_scenarios_are_read_from_jsonl(tmp_path: Path) -> None:
         ("[]", "line 1: a scenario is"),
         ('{"visible": {}}', "line 1: a scenario is"),
         ('{"visible": {}, "truth": {}}\n{"visible": {}, "truth": {}, "sed": 1}', "line 2: unknown field 'sed'"),
-        ('{"id": "a", "visible": {}, "truth": {}}\n{"id": "a", "visible": {}, "truth": {}}', "the same id"),
+        (
+            '{"id": "a", "visible": {}, "truth": {}}\n{"id": "a", "visible": {}, "truth": {}}',
+            "line 2: has the id .a., as line 1",
+        ),
         ('{"visible": {}, "truth": {}, "seed": "x"}', "line 1"),
         ("{\n" * 9, "and 4 more"),
     ],
@@ -82,3 +86,59 @@ def test_a_bad_file_is_refused_with_line_numbers(tmp_path: Path, text: str, said
     file.write_text(text)
     with pytest.raises(TeamError, match=said):
         read_scenarios(file)
+
+
+GOOD = '{"visible": {"a": 1}, "truth": {"b": 2}}'
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (
+            '{"visible": {"a": ' + "[" * 100_000 + "]" * 100_000 + '}, "truth": {}}',
+            "line 2: is nested more than 64 deep",
+        ),
+        ('{"visible": {"a": NaN}, "truth": {}}', "line 2: NaN is no number that JSON can say"),
+        ('{"visible": {"a": 1e999}, "truth": {}}', "line 2: 1e999 is no number that JSON can say"),
+        ('{"visible": {}, "visible": {}, "truth": {}}', "line 2: the key 'visible' is written twice"),
+        ('{"visible": {"a": {"x": 1, "x": 2}}, "truth": {}}', "line 2: the key 'x' is written twice"),
+        ('{"truth": {"b": 2}, "visible": {"a": 1}}', "line 2: is the same case as line 1"),
+        ('{"id": 5, "visible": {}, "truth": {}}', "line 2: id is 5; give a text"),
+        ('{"id": "", "visible": {}, "truth": {}}', 'line 2: id is ""; give a text'),
+        ('{"id": "cases:1", "visible": {}, "truth": {}}', "line 2: has the id 'cases:1', as line 1"),
+        ('{"visible": {}, "truth": {}, "seed": "x"}', 'line 2: seed is "x"; give a whole number'),
+        ('{"visible": {}, "truth": {}, "seed": true}', "line 2: seed is true; give a whole number"),
+        ('{"visible": {}, "truth": {}, "seed": 1.0}', "line 2: seed is 1.0; give a whole number"),
+        ('{"visible": {"a": "' + "x" * 1_000_000 + '"}, "truth": {}}', "a case has 1,000,000 at most"),
+    ],
+    ids=lambda text: text[:40],
+)
+def test_a_line_that_is_no_case_is_told_by_its_number(tmp_path: Path, line: str, said: str) -> None:
+    """What JSON cannot say, or says twice, or what stands there already, is refused in words."""
+    file = tmp_path / "cases.jsonl"
+    file.write_text(f"{GOOD}\n{line}\n")
+    with pytest.raises(TeamError) as refused:
+        read_scenarios(file)
+    assert said in str(refused.value)
+
+
+def test_equal_cases_with_seeds_of_their_own_are_two(tmp_path: Path) -> None:
+    """What chance does in them differs, and brackets within a text nest nothing."""
+    file = tmp_path / "cases.jsonl"
+    file.write_text("\n".join(f'{{"visible": {{"a": "{"[" * 99}"}}, "truth": {{}}, "seed": {n}}}' for n in (1, 2)))
+    assert [s.seed for s in read_scenarios(file)] == [1, 2]
+
+
+def test_a_mark_at_the_beginning_is_no_part_of_the_first_line(tmp_path: Path) -> None:
+    """Some editors write it; experiment files may have it too."""
+    file = tmp_path / "cases.jsonl"
+    file.write_text(GOOD, encoding="utf-8-sig")
+    assert len(read_scenarios(file)) == 1
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    """Nobody may ever write into it."""
+    pipe = tmp_path / "pipe.jsonl"
+    os.mkfifo(pipe)
+    with pytest.raises(TeamError, match="no file but a pipe or a device"):
+        read_scenarios(pipe)
