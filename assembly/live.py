@@ -13,6 +13,7 @@ from assembly.fit import HANDED
 from assembly.versions import Version
 from envs.restore import restored
 from envs.session import Sampled, Session
+from policies.playing import Choice
 from runtime.actor.behaviour import Outcome, Send
 from runtime.bus.event import Event
 from runtime.errors import RepertoryError, TeamError
@@ -33,6 +34,7 @@ from runtime.records import (
 )
 from runtime.seams import Clock, now
 from runtime.toolbox.facts import Board, SharedFacts
+from runtime.tracing import carried, model_call, parsed, root, trace_id
 from runtime.types import AgentId, Scenario
 
 CLIENT = "client"
@@ -112,7 +114,7 @@ class LiveRole:
         Raises:
             NotUnderstood: there is nothing to decide.
         """
-        session = self._session(event.correlation_id, event.payload)
+        session = self._session(event.correlation_id, event.payload, event.traceparent)
         if self.role not in session.to_act:
             whose = ", ".join(session.to_act) or "nobody, the session is over"
             raise NotUnderstood(f"{self.role} has no turn in session {event.correlation_id}; to act: {whose}")
@@ -124,7 +126,7 @@ class LiveRole:
             records=tuple(session.records[known:]),
         )
 
-    def _session(self, name: str, payload: Json) -> Session:
+    def _session(self, name: str, payload: Json, asked: str) -> Session:
         records = [r for r in self._history(name) if isinstance(r, OF_A_SESSION)]
         if records and isinstance(records[-1], EpisodeEnded):
             raise NotUnderstood(f"{self.role} has no turn in session {name}: the session is over")
@@ -133,7 +135,7 @@ class LiveRole:
         case = _fields(payload).get("open")
         if not isinstance(case, dict):
             raise NotUnderstood(f"session {name} has not been opened, and this event does not open it")
-        return self._sharing(self._opened(name, cast("dict[str, Any]", case)))
+        return self._sharing(self._opened(name, cast("dict[str, Any]", case), asked))
 
     def _sharing(self, session: Session) -> Session:
         """The session, on the team's own board where its agents share facts."""
@@ -146,7 +148,7 @@ class LiveRole:
             facts.move(self._board, session.records)
         return session
 
-    def _opened(self, name: str, case: Mapping[str, Any]) -> Session:
+    def _opened(self, name: str, case: Mapping[str, Any], asked: str) -> Session:
         try:
             scenario = Scenario(
                 id=case["id"], visible=case["visible"], truth=case.get("truth", {}), seed=case.get("seed", 0)
@@ -162,7 +164,9 @@ class LiveRole:
             clock=self._clock,
         )
         opened = cast("EpisodeOpened", session.records[0])
-        session.records[0] = opened.model_copy(update={"case": case_of(scenario)})
+        asker = parsed(asked)
+        told = asked if asker and asker.trace != trace_id(name) else ""  # our own begins with the session
+        session.records[0] = opened.model_copy(update={"case": case_of(scenario), "traceparent": told})
         return session
 
     def _act(self, session: Session, payload: Json) -> dict[str, Json]:
@@ -171,8 +175,7 @@ class LiveRole:
             return self._in_a_round(session, payload)
         while session.to_act == (self.role,):
             self._look(session)
-            (choice,) = self._policy.decide([turn_of(session, self.role)], self._manner.greedy)
-            told(session, self.role, choice)
+            choice = self._decided(session)
             since = len(session.records)
             session.act(self.role, choice.action, Sampled(choice.logp, choice.probabilities))
             self._pay(session, since)
@@ -181,8 +184,7 @@ class LiveRole:
     def _in_a_round(self, session: Session, payload: Json) -> dict[str, Json]:
         """Everybody decides on what was seen before the round; the last one carries the round out."""
         self._look(session)
-        (choice,) = self._policy.decide([turn_of(session, self.role)], self._manner.greedy)
-        told(session, self.role, choice)
+        choice = self._decided(session)
         chosen: dict[str, Json] = {
             **_fields(payload).get("chosen", {}),
             self.role: _written(choice.action, choice.logp, choice.probabilities),
@@ -193,6 +195,16 @@ class LiveRole:
         session.act_all({a: _read(c) for a, c in chosen.items()}, {a: _sampled(c) for a, c in chosen.items()})
         self._pay(session, since)
         return {}
+
+    def _decided(self, session: Session) -> Choice:
+        """What the policy chooses; a model that it asks is told which span it is asked in."""
+        opened, turn = cast("EpisodeOpened", session.records[0]), turn_of(session, self.role)
+        name = opened.correlation_id
+        asking = model_call(root(name, opened.traceparent), f"{name}/{self.role}/{turn.turn}")
+        with carried(asking.header):
+            (choice,) = self._policy.decide([turn], self._manner.greedy)
+        told(session, self.role, choice)
+        return choice
 
     def _look(self, session: Session) -> None:
         if self._manner.before is not None:

@@ -22,6 +22,7 @@ from runtime.facts import FactBoard
 from runtime.records import AnyRecord, Record, Rewarded
 from runtime.store import history, open_store
 from runtime.store.base import Store
+from runtime.tracing import root
 from runtime.types import AgentId, Scenario
 from telemetry.watched import Watched
 
@@ -182,7 +183,10 @@ class Stage:
         with self._waiting.changed:
             self._waiting.open[name] = scenario.id
         first = self.version.team.turns.order[0]
-        self.bus.publish(Event(to=first, sender=CLIENT, correlation_id=name, payload=opening(scenario)))
+        began = root(name).header
+        self.bus.publish(
+            Event(to=first, sender=CLIENT, correlation_id=name, payload=opening(scenario), traceparent=began)
+        )
         return name
 
     def run(self, scenarios: Iterable[Scenario], *, window: int = WINDOW, silence_s: float = 60.0) -> Iterator[Ended]:

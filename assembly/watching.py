@@ -10,6 +10,8 @@ from runtime.store import Store, history
 from telemetry.metrics.live import LiveFeed, Phase
 from telemetry.metrics.watching import Look, Watch, agent_memory, bus_look, models_look
 from telemetry.recorder import Counting, Thread
+from telemetry.traces.exporting import Exporting
+from telemetry.traces.sinks import CollectorSink, FileSink, Sink
 from telemetry.watched import Watched
 
 SHORT = 12
@@ -63,7 +65,16 @@ def watched_store(
 
         feed = LiveFeed(watch.meters, phase, opening, version)
         closing.enter_context(Thread("counting", Counting(store, watch.meters, feed)))
+        for sink in trace_sinks(watched):
+            closing.callback(sink.close)
+            closing.enter_context(Thread(f"traces to {sink.name}", Exporting(store, sink)))
         yield watch
+
+
+def trace_sinks(watched: Watched) -> list[Sink]:
+    """Where traces go."""
+    sinks: list[Sink] = [FileSink(watched.traces)] if watched.traces else []
+    return [*sinks, CollectorSink(watched.otlp)] if watched.otlp else sinks
 
 
 @contextmanager

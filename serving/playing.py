@@ -27,6 +27,7 @@ from runtime.seams import Clock, now
 from runtime.store import Store, StoreBusy, history, pins, snapshots
 from runtime.store.base import Clash
 from runtime.store.snapshots import Saving, Snapshot
+from runtime.tracing import current
 from serving.pins import STATE, Pin, pinned, touch
 from serving.tables import TURNS
 
@@ -142,11 +143,12 @@ class Player:
         state: dict[str, Any] = dict(before.state)
         send = Send(to=state["to"] or self.version.team.turns.order[0], payload=self._payload(state["payload"]))
         states: dict[str, Json] = dict(state.get("states", {}))
-        outcome = self._act(session, send, states)
+        asked = state.get("traceparent", "")
+        outcome = self._act(session, send, states, asked)
         role, steps = send.to, 1
         while not outcome.records and steps < STEPS:  # in a simultaneous round, until the last one has decided
             (send,) = outcome.sends
-            outcome, steps = self._act(session, send, states), steps + 1
+            outcome, steps = self._act(session, send, states, asked), steps + 1
         (send,) = outcome.sends
         after = {
             "to": send.to,
@@ -169,8 +171,8 @@ class Player:
             raise NotUnderstood(f"{self.team} draws no cases of its own: send one as `scenario`")
         return opening(generate(draw["split"], draw["seed"], draw["index"]))
 
-    def _act(self, session: str, send: Send, states: dict[str, Json]) -> Outcome:
-        event = Event(to=send.to, sender=CLIENT, correlation_id=session, payload=send.payload)
+    def _act(self, session: str, send: Send, states: dict[str, Json], asked: str) -> Outcome:
+        event = Event(to=send.to, sender=CLIENT, correlation_id=session, payload=send.payload, traceparent=asked)
         outcome = self._roles[send.to].handle(states.get(send.to), event)
         states[send.to] = outcome.state
         return outcome
@@ -220,8 +222,11 @@ def look(connection: Connection, team: str, session: str, key: str) -> Asked:
 
 
 def first_state(payload: Json, asked: str = "") -> dict[str, Json]:
-    """The state of a session that nobody has played yet. ``asked``: a digest of what opened it."""
-    return {"to": "", "payload": payload, "turns": 0, "asked": asked}
+    """The state of a session that nobody has played yet, with the trace of who asks.
+
+    ``asked``: a digest of what opened it.
+    """
+    return {"to": "", "payload": payload, "turns": 0, "asked": asked, "traceparent": current()}
 
 
 def shown(records: Sequence[Record], turn: int, role: str, following: str | None) -> dict[str, Json]:

@@ -9,6 +9,7 @@ from runtime.background import Loop
 from runtime.errors import RepertoryError
 from runtime.llm.limits import Limits
 from runtime.llm.types import Failure, FailureKind, Finished, Happening, Piece, Request
+from runtime.tracing import HEADER, current
 
 if TYPE_CHECKING:
     import openai
@@ -48,7 +49,7 @@ class Chat:
 
     def start(self, request: Request, deliver: Deliver) -> Callable[[], None]:
         """Begin to answer."""
-        future = self._loop.submit(self._answer(request, deliver))
+        future = self._loop.submit(self._answer(request, deliver, current()))
 
         def cancel() -> None:
             future.cancel()
@@ -64,15 +65,16 @@ class Chat:
         self._loop.run(self._client.close(), 5.0)
         self._loop.close()
 
-    async def _answer(self, request: Request, deliver: Deliver) -> None:
+    async def _answer(self, request: Request, deliver: Deliver, trace: str) -> None:
         try:
-            await self._streamed(request, deliver)
+            await self._streamed(request, deliver, trace)
         except Exception as error:  # noqa: BLE001 - whatever a provider or its SDK does, the caller is told
             deliver(failure_of(error))
 
-    async def _streamed(self, request: Request, deliver: Deliver) -> None:
+    async def _streamed(self, request: Request, deliver: Deliver, trace: str) -> None:
         create: Any = self._client.chat.completions.create
-        stream: Any = await create(**_body(self.model, request))
+        headers = {HEADER: trace} if trace else {}
+        stream: Any = await create(**_body(self.model, request), extra_headers=headers)
         async with stream:
             kind = stream.response.headers.get("content-type", "")
             if not kind.startswith("text/event-stream"):

@@ -1,8 +1,9 @@
-"""How long requests take and how they end, for each team and version: counted where they come in."""
+"""Where requests come in: how long they take and how they end, by team and version; whose trace they belong to."""
 
 from collections.abc import Collection
 from time import monotonic
 
+from runtime.tracing import HEADER, carried, parsed
 from serving.http.guard import VERSION, App, Message, Receive, Send
 from telemetry.metrics.watching import Watch
 
@@ -39,7 +40,8 @@ class Measured:
             await send(message)
 
         try:
-            await self._app(scope, receive, told)
+            with carried(_asker(scope)):
+                await self._app(scope, receive, told)
         finally:
             labels = {"team": self._team(scope["path"]), "version": version, "status": str(status)}
             self._watch.meters.record("serving.request.duration", monotonic() - began, **labels)
@@ -49,6 +51,12 @@ class Measured:
     def _team(self, path: str) -> str:
         name = path.removeprefix(TEAMS).partition("/")[0] if path.startswith(TEAMS) else ""
         return name if name in self._teams else NONE
+
+
+def _asker(scope: Message) -> str:
+    """The trace context that a request came with; empty where there is none, or it is malformed."""
+    said = next((v for n, v in scope.get("headers", ()) if n.lower() == HEADER.encode()), b"").decode("latin-1")
+    return said if parsed(said) else ""
 
 
 def _version(message: Message) -> str:
