@@ -8,7 +8,7 @@ import asyncio
 import logging
 import uuid
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from time import monotonic
@@ -22,6 +22,7 @@ from runtime.seams import Clock, digest, now
 from serving.access import Access, Caller
 from serving.choosing import View
 from serving.errors import Busy, NoSuchSession, NotNow, ServingError, UnknownVersion
+from serving.openai_api.asked import Chat, Piece
 from serving.pins import Pin, Pins
 from serving.playing import Answer, first_state, look
 from serving.settings import Limits
@@ -38,6 +39,8 @@ STALE_S = 10.0
 """A router that has not been able to look for so long (s) says that it is not ready."""
 DETOURS = 3
 """How often a turn is sent on because the session belongs to another version: more than once only while it is moved."""
+CHAT: Json = {"chat": {}}
+"""What opens a session that is talked to: its turns are its client's, and none of them is played here."""
 TURNS = 1000
 """Turns of a whole chain: more than any team has."""
 
@@ -50,6 +53,15 @@ class Reach(Protocol):
 
         Raises:
             Busy: too many wait for it already, or it has not been there for that long (s).
+            ServingError: it took longer than that.
+        """
+        ...
+
+    def say(self, team: str, alias: str, chat: Chat, within_s: float) -> AsyncGenerator[Piece]:
+        """Have a version go on with a chat, piece by piece; tried again on the same one before the first piece.
+
+        Raises:
+            Busy: as for a turn, or the version was lost after it had begun.
             ServingError: it took longer than that.
         """
         ...
@@ -214,6 +226,35 @@ class Desk:
             _, turn = await self.turn(team, caller, opened.session, key=f"run:{len(turns)}", within_s=left)
             turns.append(turn)
         return opened, turns
+
+    async def talk(self, team: str, caller: Caller, name: str, wishes: tuple[str, str]) -> Opened:
+        """Where a chat belongs: to a session of that name, which is opened by its first chat, or to none (of one turn).
+
+        Args:
+            team: whose role is talked to.
+            caller: sessions are theirs, whatever names others give.
+            name: of the session; empty: the chat is by itself, and nothing is kept of it.
+            wishes: versions asked for, or nothing.
+
+        Raises:
+            NotNow: the session is over, or belongs to another version, or the wishes contradict each other.
+        """
+        first, second = wishes
+        view = self.view(team)
+        if first and second and view.alias(first) != view.alias(second):
+            raise NotNow("other_version", f"the model asks for {first}, the header for {second}")
+        wish = first or second
+        if not name:
+            session = self.access.session(caller, team)
+            return Opened(session, view.choose(session, wish))
+        opened = await self.open(team, caller, CHAT, wish=wish, key=f"chat:{name}")
+        if not await self.away(self._pins.alive, team, opened.session, opened.version):
+            raise NotNow("over", "the session is over")
+        return opened
+
+    def say(self, team: str, opened: Opened, chat: Chat) -> AsyncGenerator[Piece]:
+        """Have the version that a chat belongs to go on with it."""
+        return self._reach.say(team, opened.version, chat, self._limits.turn_s)
 
     def played(self, team: str, session: str) -> tuple[str, Mapping[str, Json] | None]:
         """The version that a session is or was played by, and its frozen reward statistics. Raises NoSuchSession."""

@@ -110,6 +110,10 @@ class Pins:
         self._store.write(end)
         self.forget(team, session)
 
+    def alive(self, team: str, session: str, version: str) -> bool:
+        """Note that a session is not idle; whether it is open on that version."""
+        return self._store.write(lambda c: touch(c, team, session, version, self._clock()))
+
     def correct(self, team: str, session: str, version: str) -> None:
         """Have Redis say what the store says."""
         self._redis(lambda r: r.set(_key(team, session), version, ex=int(self._idle_s) or 1))

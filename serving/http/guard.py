@@ -12,6 +12,7 @@ from sqlalchemy.exc import DBAPIError
 
 from runtime.store import StoreBusy
 from serving.errors import Busy, ServingError, TooLarge
+from serving.openai_api.answers import problem_of
 from serving.settings import Limits
 
 _log = logging.getLogger(__name__)
@@ -48,7 +49,8 @@ class Guard:
             return
         said = _headers(scope)
         asked = said.get(CORRELATION, b"")
-        answer = _Answer(send, asked if SAFE.fullmatch(asked) else uuid.uuid4().hex.encode())
+        correlation = asked if SAFE.fullmatch(asked) else uuid.uuid4().hex.encode()
+        answer = _Answer(send, correlation, scope["path"])
         if scope["path"] in FREE:
             await self._app(scope, receive, answer.send)
             return
@@ -94,8 +96,8 @@ class Broken(ServingError):
 class _Answer:
     """Sends an answer with its headers; an error only where nothing has been sent yet."""
 
-    def __init__(self, send: Send, correlation: bytes) -> None:
-        self._send, self._correlation, self._begun = send, correlation, False
+    def __init__(self, send: Send, correlation: bytes, path: str) -> None:
+        self._send, self._correlation, self._path, self._begun = send, correlation, path, False
 
     async def send(self, message: Message) -> None:
         """Pass a part of the answer on."""
@@ -111,7 +113,7 @@ class _Answer:
         """Answer with an error."""
         if self._begun:
             raise error
-        body = json.dumps({"error": {"code": error.code, "message": error.message}}).encode()
+        body = json.dumps(problem_of(error, self._path)).encode()
         headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
         if isinstance(error, Busy):
             headers.append((b"retry-after", str(error.retry_after_s).encode()))

@@ -17,6 +17,9 @@ from serving.http.admin import steering
 from serving.http.asking import asker
 from serving.http.bodies import Opening, RunDone, SessionEnded, SessionOpened, Turn, TurnTaken, Wrong
 from serving.http.judging import feedback
+from serving.openai_api.answers import error_of, problem_of, speaks_openai
+from serving.openai_api.asked import BadChat
+from serving.openai_api.routes import openai_routes
 from serving.rollout.plan import RewardRule
 
 TEAM = Annotated[str, Path(max_length=200)]
@@ -48,6 +51,7 @@ def application(desk: Desk, rule: RewardRule) -> FastAPI:
     _sessions(app, desk)
     steering(app, desk)
     feedback(app, desk, rule)
+    openai_routes(app, desk)
     return app
 
 
@@ -124,16 +128,18 @@ def _tell(response: Response, session: str, version: str) -> None:
     response.headers["x-agent-version"] = version
 
 
-async def _wrong(_: Request, error: Exception) -> Response:
+async def _wrong(request: Request, error: Exception) -> Response:
     assert isinstance(error, ServingError), "it is what it was registered for"
     headers = {"retry-after": str(error.retry_after_s)} if isinstance(error, Busy) else {}
     if error.status == 401:
         headers["www-authenticate"] = "Bearer"
-    problem = {"error": {"code": error.code, "message": error.message}}
-    return JSONResponse(problem, status_code=error.status, headers=headers)
+    return JSONResponse(problem_of(error, request.url.path), status_code=error.status, headers=headers)
 
 
-async def _invalid(_: Request, error: Exception) -> Response:
+async def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError), "it is what it was registered for"
     said = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+    if speaks_openai(request.url.path):
+        places = [e["loc"][1] for e in error.errors() if len(e["loc"]) > 1]
+        return JSONResponse(error_of(BadChat("invalid_request", said, str(places[0]) if places else "")), 400)
     return JSONResponse({"error": {"code": "invalid", "message": said}}, status_code=422)

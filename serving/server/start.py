@@ -1,6 +1,5 @@
 """A server: Redis, store, Ray, Serve, and the conductor that keeps on it what is written down."""
 
-import logging
 import os
 import threading
 from collections.abc import Generator
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from runtime.actor.spec import reference
+from runtime.actor.starting import LOCAL, QUIET, start_ray
 from runtime.embedded import SCHEME, client_of, connect, serve
 from runtime.errors import ServiceUnavailable
 from runtime.store import Store
@@ -25,8 +25,6 @@ PROXY_CHECKS = {"RAY_SERVE_PROXY_HEALTH_CHECK_PERIOD_S": "1", "RAY_SERVE_PROXY_H
 """With Serve's own values, a killed proxy refuses connections for half a minute."""
 OBJECT_STORE_BYTES = 100_000_000
 """Room for what processes pass each other: requests and answers, no arrays."""
-STARTS = 3
-"""How often Ray may start: it gives its own processes 30 s, which a machine that is busy may not keep."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,18 +88,11 @@ def _ray(settings: Serving) -> Generator[None]:
     if ray.is_initialized():
         yield
         return
-    start: Any = ray.init
-    for left in reversed(range(STARTS)):
-        try:
-            start(**_arguments(settings))
-            break
-        except ConnectionError as error:
-            raise ServiceUnavailable(
-                f"ray: {settings.ray_address}", str(error), "start it, or correct `ray_address`"
-            ) from None
-        except Exception as error:
-            if not left or "timed out during startup" not in str(error):
-                raise
+    try:
+        start_ray(**_arguments(settings))
+    except ConnectionError as error:
+        at, remedy = f"ray: {settings.ray_address}", "start it, or correct `ray_address`"
+        raise ServiceUnavailable(at, str(error), remedy) from None
     try:
         yield
     finally:
@@ -110,10 +101,9 @@ def _ray(settings: Serving) -> Generator[None]:
 
 
 def _arguments(settings: Serving) -> dict[str, Any]:
-    quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
     if settings.ray_address:
-        return {"address": settings.ray_address, **quiet}
-    return {"address": "local", "include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES, **quiet}
+        return {"address": settings.ray_address, **QUIET}
+    return {**LOCAL, "object_store_memory": OBJECT_STORE_BYTES}
 
 
 def _http(settings: Serving) -> str:

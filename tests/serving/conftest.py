@@ -71,10 +71,10 @@ def serving_two(directory: Path, exports: tuple[Path, Path], wait_until: WaitUnt
         yield server
 
 
-def ready(server: Server) -> bool:
-    known = server.versions.known(TEAM)
+def ready(server: Server, team: str = TEAM) -> bool:
+    known = server.versions.known(team)
     assert not [v.reason for v in known if v.state == "failed"]
-    return all(v.state == "ready" for v in known) and server.versions.seated(TEAM)
+    return all(v.state == "ready" for v in known) and server.versions.seated(team)
 
 
 def answers(server: Server) -> bool:
