@@ -11,6 +11,7 @@ from bench.outcome import Claim, Outcome
 from bench.rows import Options
 from runtime.actor import Agent, AgentActor, AgentSpec
 from runtime.actor import Outcome as Came
+from runtime.actor.starting import LOCAL, start_ray
 from runtime.bus.event import Event
 
 CALLS = 300
@@ -52,7 +53,7 @@ def calls(options: Options) -> Outcome:
 
     count, rounds = (20, 1) if options.quick else (CALLS, ROUNDS)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False)
+        start_ray(**LOCAL, num_cpus=2)
         try:
             laps = _laps(Path(folder), count, rounds)
         finally:

@@ -1,6 +1,5 @@
 """What all tests share: one thread a process, a quiet local Ray, and waiting without sleeping."""
 
-import logging
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -8,6 +7,8 @@ from threading import Event
 from typing import Protocol
 
 import pytest
+
+from runtime.actor.starting import LOCAL, start_ray
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
@@ -41,7 +42,7 @@ def ray_local() -> Iterator[None]:
     """A Ray of this module's own with two CPUs, shut down whatever happens."""
     import ray
 
-    ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+    start_ray(**LOCAL, num_cpus=2)
     try:
         yield
     finally:

@@ -10,14 +10,13 @@ from typing import Any
 import ray
 
 from assembly.training import Resources
+from runtime.actor.starting import LOCAL, QUIET, start_ray
 from runtime.errors import RepertoryError
 from trainers.interrupt import handlers_kept
 
 OBJECT_STORE_BYTES = 400_000_000
 """Room for batches in flight between processes; Ray's own default takes a third of the memory."""
 
-TRIES = 5
-"""How often Ray may start: it gives its own processes 30 s, which a machine that is busy may not keep."""
 KNOCK_S = 5.0
 """How long a cluster may take to accept a connection, s."""
 
@@ -45,19 +44,10 @@ def ray_running(asked: Resources) -> Generator[None]:
 
 
 def _start(asked: Resources) -> None:
-    start: Any = ray.init
-    for tries_left in reversed(range(TRIES)):
-        try:
-            start(**_arguments(asked))
-        except ConnectionError as error:
-            raise NoCluster(_remedy(asked.ray_address, str(error))) from None
-        except Exception as error:
-            if "timed out during startup" not in str(error):
-                raise
-            if not tries_left:
-                raise NoCluster("Ray does not start on this machine: is it busy with something else?") from error
-        else:
-            return
+    try:
+        start_ray(**_arguments(asked))
+    except ConnectionError as error:
+        raise NoCluster(_remedy(asked.ray_address, str(error))) from None
 
 
 def _answers(address: str | None) -> None:
@@ -77,16 +67,10 @@ def _remedy(address: str | None, why: str) -> str:
 
 
 def _arguments(asked: Resources) -> dict[str, Any]:
-    common: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
     if asked.ray_address:
-        return {**common, "address": asked.ray_address}
+        return {**QUIET, "address": asked.ray_address}
     dashboard: dict[str, Any] = {"include_dashboard": asked.dashboard is not None}
     if asked.dashboard is not None:
         dashboard |= {"dashboard_host": asked.dashboard.host, "dashboard_port": asked.dashboard.port}
     cpus = max(os.cpu_count() or 1, 1)
-    here = {
-        "address": "local",
-        "num_cpus": cpus,
-        "object_store_memory": OBJECT_STORE_BYTES,
-    }
-    return {**common, **dashboard, **here}
+    return {**LOCAL, **dashboard, "num_cpus": cpus, "object_store_memory": OBJECT_STORE_BYTES}

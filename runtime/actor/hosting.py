@@ -1,6 +1,5 @@
 """A team's agents, each in its place: processes of Ray's, and one in the foreground where somebody wants to look."""
 
-import logging
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from os import getpid
@@ -8,6 +7,7 @@ from typing import Any
 
 from runtime.actor.hosted import AgentActor
 from runtime.actor.spec import AgentSpec
+from runtime.actor.starting import LOCAL, start_ray
 
 
 @contextmanager
@@ -46,7 +46,7 @@ def local_ray() -> Generator[None]:
     if ray.is_initialized():
         yield
         return
-    ray.init(address="local", include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+    start_ray(**LOCAL)
     try:
         yield
     finally:
