@@ -1,19 +1,20 @@
 """Non-anticipation: what a step is worth was settled when it was taken.
 
 The step is judged live, as training does; again on the episode cut after it; in hindsight on the whole episode; and
-with everything after it replaced. A term that takes only its view gives one and the same value.
+with everything after it replaced. A term that takes only its view gives one and the same value. In many more cases it
+is judged on the cut and on the whole episode, and on the same case under another name.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import count
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, count
 
 from rewards.audit.findings import Evidence, Finding, Where, error, warning
 from rewards.audit.judging import Pay, cut, in_hindsight, spliced, with_truth
 from rewards.audit.material import Material
 from rewards.audit.playing import Episode, Sitting
 from rewards.mix import Weighted
-from runtime.records import Json, Rewarded
+from runtime.records import EpisodeOpened, Json, Rewarded
 
 Truth = Mapping[str, Json]
 
@@ -42,7 +43,32 @@ def future_in_reward(material: Material) -> Iterator[Finding]:
     trials = [_trial(material, name, next(places)) for name in names for _ in range(each)]
     truths = [t.others[1].scenario.truth for t in trials]
     for weighted in material.mix.terms:
-        yield from _first_of_each(f for t in trials for f in _tried(weighted, t, truths))
+        tried = (f for t in trials for f in _tried(weighted, t, truths))
+        yield from _first_of_each(chain(tried, _in_many_cases(material, weighted, names)))
+
+
+def _in_many_cases(material: Material, weighted: Weighted, names: Iterable[str]) -> Iterator[Finding]:
+    """What may come up in one case of many: a future that counts, and a case that is known by its name."""
+    for episode in (e for name in names for e in material.episodes(name, material.effort.episodes)):
+        for step in range(episode.steps):
+            for pay in in_hindsight(weighted, cut(episode, step), step):
+                renamed = _same_agent(in_hindsight(weighted, _renamed(cut(episode, step)), step), pay)
+                whole = _same_agent(in_hindsight(weighted, episode, step), pay)
+                again = _same_agent(in_hindsight(weighted, cut(episode, step), step), pay)
+                if not _equal(pay.value, again.value):
+                    yield _unrepeatable(pay, again, _where(pay, episode))
+                    return
+                if not _equal(pay.value, whole.value):
+                    yield _anticipates(pay, whole, "the rest of the episode is on record", episode)
+                if not _equal(pay.value, renamed.value):
+                    yield _knows_the_name(pay, renamed, _where(pay, episode))
+
+
+def _renamed(episode: Episode) -> Episode:
+    """The same case under a name that no other has."""
+    name = "a case of another name"
+    records = [r.model_copy(update={"scenario": name}) if isinstance(r, EpisodeOpened) else r for r in episode.records]
+    return replace(episode, records=records, scenario=replace(episode.scenario, id=name))
 
 
 def _first_of_each(found: Iterator[Finding]) -> Iterator[Finding]:
@@ -191,6 +217,16 @@ def _anticipates(pay: Pay, then: Pay, what: str, variant: Episode) -> Finding:
             saw=f"up to the step: {_line(variant.records[variant.ends[pay.step] - 1])}",
             used=f"after the step: {_line(following[-1]) if following else ''}",
         ),
+    )
+
+
+def _knows_the_name(pay: Pay, then: Pay, where: Where) -> Finding:
+    return error(
+        f"worth {_shown(pay.value)}, and {_shown(then.value)} when the same case has another name: what is looked up "
+        "under a name, such as the truth, nobody could know",
+        "read what the case shows, or declare the truth: term(reads=['truth']); draw chance from the correlation id",
+        where,
+        Evidence(numbers=_numbers(name=pay.value, other_name=then.value), used=f"the name {where.episode}"),
     )
 
 

@@ -1,4 +1,4 @@
-"""First observations as numbers: words, values, lengths, places in lists, digits of ids, times."""
+"""First observations as numbers: words, values, lengths, places in lists, letters, remainders, times."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +17,10 @@ _DIGITS = re.compile(r"\d+")
 _INDEX = re.compile(r"\[\d+\]")
 MOST_PLACES = 64
 """Places of an array whose fractions are looked at digit by digit."""
+BASES = (2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 16)
+"""Numbers that whole numbers are divided by: what remains may tell."""
+MOST_LETTERS, MOST_KEYS = 24, 12
+"""Letters of a text, and keys of an object, up to which each place is a feature."""
 MOST_WORDS = 80
 """Words of one text that become features."""
 
@@ -57,8 +61,10 @@ def _sizes(data: Json, name: str) -> Iterator[tuple[str, float]]:
     if isinstance(data, dict):
         held = cast("Mapping[str, Json]", data)
         yield f"{name} has {len(held)} keys", 1.0
-        for key, inner in held.items():
+        for place, (key, inner) in enumerate(held.items()):
             yield f"{name}.{key} is there", 1.0
+            if place < MOST_KEYS:
+                yield f"key {place} of {name} is {key}", 1.0
             yield from _sizes(inner, f"{name}.{key}")
     elif isinstance(data, list | tuple):
         items = cast("Sequence[Json]", data)
@@ -71,10 +77,25 @@ def _of_number(path: str, value: float) -> Iterator[tuple[str, float]]:
     yield f"{path} as a number", value
     if value == int(value) and abs(value) < 1e15:
         yield f"{path} is {int(value)}", 1.0
-        for base in (2, 3, 4, 5, 10):
-            yield f"{path} modulo {base} is {int(value) % base}", 1.0
+        yield from _remainders(path, int(value))
+        yield from _remainders(f"sum of the digits of {path}", sum(map(int, str(abs(int(value))))))
     else:
         yield f"{path} behind the point", value - int(value) if abs(value) < 1e15 else 0.0
+
+
+def _remainders(what: str, value: int) -> Iterator[tuple[str, float]]:
+    for base in BASES:
+        yield f"{what} modulo {base} is {value % base}", 1.0
+
+
+def _letters(path: str, text: str) -> Iterator[tuple[str, float]]:
+    """Of a short text, each letter in its place, from the front and from the back."""
+    if len(text) > MOST_LETTERS:
+        return
+    for place, letter in enumerate(text):
+        yield f"letter {place} of {path} is {letter!r}", 1.0
+        yield f"letter {place - len(text)} of {path} is {letter!r}", 1.0
+        yield f"letter {place} of {path} as a number", float(ord(letter))
 
 
 def _of_text(path: str, anywhere: str, text: str) -> Iterator[tuple[str, float]]:
@@ -86,6 +107,8 @@ def _of_text(path: str, anywhere: str, text: str) -> Iterator[tuple[str, float]]
     yield f"spaces in {path}", float(sum(c.isspace() for c in text))
     yield f"signs in {path}", float(sum(not c.isalnum() and not c.isspace() for c in text))
     yield f"other characters in {path}", float(sum(ord(c) > 126 for c in text))
+    yield from _remainders(f"length of {path}", len(text))
+    yield from _letters(path, text)
     for word in _WORDS.findall(text)[:MOST_WORDS]:
         yield f"{anywhere} says {word}", 1.0
     for place, digits in enumerate(_DIGITS.findall(text)[:6]):

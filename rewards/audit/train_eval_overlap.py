@@ -1,18 +1,21 @@
 """Is a held-out case trained on: the same one, the same stream of chance, or nearly the same text?
 
 Cases that are drawn from few possibilities repeat each other by chance, within training and under any other seed too:
-what counts is that pairs across the splits agree more often than those do, or that the splits are the same in order.
+what counts is that pairs across the splits agree more often than those do, that the splits are the same in order, or
+that both are drawn from one list (``pools``).
 """
 
 import json
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import replace
 from operator import attrgetter
 
-from rewards.audit.findings import Evidence, Finding, Where, error
+from rewards.audit.findings import Evidence, Finding, Where, error, note
 from rewards.audit.markers import normalized
 from rewards.audit.material import Material
+from rewards.audit.pools import LONG, TINY, pool, shifted
 from rewards.audit.similar import near_pairs
 from runtime.types import Scenario
 
@@ -25,8 +28,6 @@ DISTINCT = 4
 """Different cases that two splits must share in their order: fewer could be chance."""
 CONTROL_SEED = 2**31 - 19
 """A generator's seed that no experiment is likely to use."""
-_LONG = 24
-"""Letters and digits from which a text is a case of its own, and no choice among a few."""
 
 Pair = tuple[Scenario, Scenario]
 """A held-out case and the training case that it repeats."""
@@ -40,6 +41,15 @@ def train_eval_overlap(material: Material) -> Iterator[Finding]:
     if same is not None:
         yield same
         return
+    if not listed:
+        later = _further_on(material, len(train))
+        if later is not None:
+            yield later
+            return
+        drawn = _from_one_pool(train, held_out)
+        if drawn is not None:
+            yield drawn
+            return
     control = None if listed else _control(material, train)
     for look in (_same_stream, _same_content, _alike):
         found = look(train, held_out, listed)
@@ -47,6 +57,48 @@ def train_eval_overlap(material: Material) -> Iterator[Finding]:
         if found is not None and _more_than(found, by_chance):
             yield found
             return
+
+
+def _further_on(material: Material, window: int) -> Finding | None:
+    """The held-out cases are training cases of another place in the stream, one by one, or the other way round."""
+    train, held_out = material.sources["train"], material.sources["eval"]
+    ends = material.counts.get("train"), material.counts.get("eval")
+    for ahead, behind, both, turned in (
+        (held_out, train, (ends[1], ends[0]), False),
+        (train, held_out, ends, True),
+    ):
+        for shift, pairs in shifted(ahead, behind, _content, window, both):
+            found = [(b, a) for a, b in pairs] if turned else pairs
+            if len({_content(t) for _, t in found}) >= DISTINCT and all(_content(h) == _content(t) for h, t in found):
+                what = "come later in training" if not turned else "are reached later in evaluation"
+                return _told(f"are training cases, {shift} places apart in one stream; they {what}", found, len(found))
+    return None
+
+
+def _from_one_pool(train: Sequence[Scenario], held_out: Sequence[Scenario]) -> Finding | None:
+    """Both splits are drawn from one list, or from a space so small that they cannot but meet."""
+    both = [*train, *held_out]
+    contents = [_content(s) for s in both]
+    known = dict(zip(contents, train, strict=False))
+    hits = [(s, known[c]) for s in held_out if (c := _content(s)) in known]
+    found = pool(both, contents)
+    if len(hits) < DISTINCT or len({_content(h) for h, _ in hits}) < min(DISTINCT, len(set(contents))):
+        return None
+    told = f"are training cases: all are drawn from about {found.size:.0f} different ones"
+    if not found.telling:
+        return _few_there_are(told, hits, len(held_out)) if found.size <= TINY else None
+    what = f"{told}, as visible{found.telling} shows, which would hardly come up twice by chance"
+    finding = _told(what, hits, len(held_out))
+    return finding if found.size > TINY else replace(finding, severity="warning")
+
+
+def _few_there_are(told: str, hits: Sequence[Pair], of: int) -> Finding:
+    return note(
+        f"{len(hits)} of {of} held-out cases {told}, and there seem to be no more: evaluation shows how well the team "
+        "plays cases that it was trained on",
+        Where(episode=hits[0][0].id),
+        Evidence(numbers={"held out": of, "overlapping": len(hits)}),
+    )
 
 
 def _control(material: Material, train: Sequence[Scenario]) -> list[Scenario] | None:
@@ -129,7 +181,7 @@ def _same_content(train: Sequence[Scenario], held_out: Sequence[Scenario], liste
 
 def _alike(train: Sequence[Scenario], held_out: Sequence[Scenario], listed: bool) -> Finding | None:
     texts, others = [_visible(s) for s in held_out], [_visible(s) for s in train]
-    near = [p for p in near_pairs(texts, others) if len(normalized(texts[p[1]])) >= _LONG]
+    near = [p for p in near_pairs(texts, others) if len(normalized(texts[p[1]])) >= LONG]
     own = near_pairs(others) if near else []
     few = listed and not own and len({place for _, place, _ in near}) > 1
     if not near or not (few or _more(len(near), len(texts) * len(others), len(own), _pairs(len(others)))):

@@ -9,7 +9,7 @@ from runtime.records import ToolAnswered, ToolCalled
 from runtime.seams import uniform
 from runtime.terms import term
 from runtime.types import RewardTerm, View
-from tests.audit.tiny import asked, right
+from tests.audit.tiny import asked, generate, right
 
 Value = Callable[[View], float]
 
@@ -63,6 +63,30 @@ def keeps_records() -> RewardTerm:
 
 def undeclared_truth() -> RewardTerm:
     return step(lambda view: float(len(view.played.scenario.truth["colour"])))
+
+
+def now_and_then_ahead() -> RewardTerm:
+    def value(view: View) -> float:
+        if not view.history[0].scenario.endswith("7"):
+            return 0.0
+        return 0.1 * any(isinstance(r, ToolCalled) and r.tool == "name_it" for r in view.played.records)
+
+    return step(value)
+
+
+def looked_up() -> RewardTerm:
+    """Makes the case anew from its name, truth and all."""
+
+    def value(view: View) -> float:
+        made, seed, index = str(view.history[0].scenario).split("-")
+        colour = generate(made, int(seed), int(index)).truth["colour"]
+        return 0.1 * any(isinstance(r, ToolCalled) and r.args.get("colour") == colour for r in view.step)
+
+    return step(value)
+
+
+def by_the_name() -> RewardTerm:
+    return step(lambda view: 0.1 * (len(calls(view)) * int(view.history[0].scenario[-1]) % 3))
 
 
 # -- turns failures into numbers

@@ -1,13 +1,14 @@
 """Honest rewards and teams, of the kinds that are most easily accused."""
 
 import math
+from random import Random
 
 from rewards.terms import hand_overs, invalid_calls, solved, tool_cost
 from runtime.errors import RewardFault
-from runtime.records import Sent, ToolAnswered, ToolCalled
-from runtime.seams import uniform
-from runtime.types import Baseline, RewardTerm, View
-from tests.audit.tiny import asked, cases, right, tiny
+from runtime.records import Json, Sent, ToolAnswered, ToolCalled
+from runtime.seams import digest, uniform
+from runtime.types import Baseline, RewardTerm, Scenario, View
+from tests.audit.tiny import COLOURS, asked, cases, right, tiny
 from tests.audit.zoo import teams
 from tests.audit.zoo.animals import Makes
 from tests.audit.zoo.hints import answers, calls, end, step
@@ -84,6 +85,13 @@ def quick(view: View) -> float:
     return float(view.success) / (1.0 + len(calls(view)))
 
 
+def arms(split: str, seed: int, index: int) -> Scenario:
+    """A bandit: there are no more than six cases."""
+    chance = Random(digest("arms", split, seed, index))
+    truth: dict[str, Json] = {"colour": chance.choice(COLOURS), "remark": "none"}
+    return Scenario(id=f"{split}-{seed}-{index}", visible={"level": chance.randrange(2)}, truth=truth, seed=index)
+
+
 def without_baselines() -> dict[str, Baseline]:
     return {}
 
@@ -120,6 +128,7 @@ HONEST: dict[str, Makes] = {
     "a price that grows": terms(step(growing, kind="cost", scope="agent")),
     "a bonus for being quick and right": terms(end(quick)),
     "rank by the past": terms(step(lambda v: 0.1 * math.log1p(sum(isinstance(r, ToolCalled) for r in v.step)))),
+    "six cases in all": lambda seed: of(tiny(generate=arms), seed=seed),
     "an opening that may tell": lambda seed: of(
         tiny(
             generate=cases(lambda c: {"smell": f"like {c.truth['colour']}"}), opening_reveals=frozenset({"colour"})

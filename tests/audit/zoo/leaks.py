@@ -8,6 +8,8 @@ from random import Random
 
 from rewards.audit.material import Evaluating, Material
 from rewards.standardize import RewardStandardizer
+from runtime.records import Json
+from runtime.seams import digest
 from runtime.terms import term
 from runtime.tools import tool
 from runtime.types import Observation, Scenario, Team, View
@@ -21,6 +23,33 @@ def place(case: Scenario) -> int:
 
 def rotated(case: Scenario) -> str:
     return codecs.encode(str(case.truth["colour"]), "rot13")
+
+
+LETTERS = "abcdefghijklmnopqrstuvwx"
+
+
+def token(case: Scenario) -> str:
+    """Eight letters by chance, of which the fourth tells."""
+    chance = Random(case.seed)
+    letters = [chance.choice(LETTERS) for _ in range(8)]
+    letters[3] = LETTERS[3 * chance.randrange(8) + place(case)]
+    return "".join(letters)
+
+
+def digits(case: Scenario) -> str:
+    """Nine digits by chance, whose sum tells."""
+    chance = Random(case.seed)
+    found = [chance.randrange(10) for _ in range(9)]
+    while sum(found) % 3 != place(case):
+        found[chance.randrange(9)] = chance.randrange(10)
+    return "".join(map(str, found))
+
+
+def turned(case: Scenario) -> dict[str, Json]:
+    """The same keys in another order."""
+    keys = ["north", "east", "south"]
+    at = place(case)
+    return {"winds": dict.fromkeys(keys[at:] + keys[:at], case.seed % 7)}
 
 
 # -- the truth before the agents' eyes
@@ -52,6 +81,11 @@ PREDICTABLE: dict[str, Team] = {
         "a number that leans": lambda c: {"weight": 10 + 4 * place(c) + (c.seed % 7)},
         "parity": lambda c: {"ticket": 2 * (c.seed % 5000) + (place(c) == 2)},
         "another alphabet": lambda c: {"mark": rotated(c)},
+        "a letter in the middle": lambda c: {"token": token(c)},
+        "the sum of the digits": lambda c: {"ticket": digits(c)},
+        "what is left of sevens": lambda c: {"ticket": c.seed % 100_000 // 7 * 7 + place(c)},
+        "what is left of elevens": lambda c: {"ticket": f"T{c.seed % 100_000 // 11 * 11 + 2 * place(c)}"},
+        "the order of keys": turned,
     }.items()
 }
 
@@ -80,6 +114,18 @@ STREAMS = {
     "a stream shifted by forty": lambda split, seed, index: generate("any", 0, index + 40 * (split == "eval")),
     "the same cases under other names": lambda split, seed, index: replace(
         generate("any", 0, index), id=f"{split}-{index}", seed=index * seed
+    ),
+    "a stream shifted by five thousand": lambda split, seed, index: replace(
+        generate("any", 0, index + 5_000 * (split == "eval")), id=f"{split}-{seed}-{index}"
+    ),
+    "a seed that is added": lambda split, seed, index: replace(
+        generate("any", 0, 1_000 * seed + index), id=f"{split}-{seed}-{index}"
+    ),
+    "drawn from one list": lambda split, seed, index: replace(
+        generate("any", 0, Random(digest(split, seed, index)).randrange(600)), id=f"{split}-{seed}-{index}"
+    ),
+    "counted through one list": lambda split, seed, index: replace(
+        generate("any", 0, (index * 7919 + seed * 131) % 1_500), id=f"{split}-{seed}-{index}"
     ),
 }
 OVERLAPPING: dict[str, Team] = {name: tiny(generate=stream) for name, stream in STREAMS.items()}
