@@ -25,7 +25,43 @@ def alert_rules(expected: Mapping[str, Range], mean_ms: Mapping[str, float]) -> 
         _missing(),
         *_silent(sorted(mean_ms)),
     ]
-    return yaml.safe_dump({"groups": [{"name": "repertory", "rules": rules}]}, sort_keys=False, width=120)
+    return _file(rules)
+
+
+def general_rules() -> str:
+    """A rule file that holds for any team: what waits, what was given up, who restarts, what fails, what collapses."""
+    series = _series
+    return _file([
+        _rule("EventsWait", f"{series('bus.oldest_pending')} > 60", "1m",
+              "{{ $labels.stream }}: an event has waited for over a minute"),
+        _rule("BusDeep", f"{series('bus.depth')} > 1000", "2m",
+              "{{ $labels.stream }}: {{ $value }} events are not confirmed"),
+        _rule("DeadLetters", f"{series('bus.dead_letters')} > 0", "0m",
+              "{{ $value }} events were given up; python -m runtime.bus lists and replays them"),
+        _rule("AgentRestarts", f"increase({series('agent.restarts')}[10m]) > 3", "0m",
+              "{{ $labels.agent_id }}: its process was started anew again and again"),
+        _rule("AgentFails", f"increase({series('agent.failures')}[10m]) > 3", "0m",
+              "{{ $labels.agent_id }}: its code raises"),
+        _rule("ModelLeftAlone", f"{series('model.breaker')} == 1", "1m",
+              "{{ $labels.model }} failed too often and is not asked"),
+        _rule("ServingErrors", _error_share(), "2m",
+              "{{ $labels.team }} {{ $labels.version }}: over 1% of requests are answered 5xx"),
+        _rule("PolicyCollapsed", f"{series('agent.policy.entropy')} < 0.001", "10m",
+              "{{ $labels.agent_id }}: its policy's entropy is nearly 0 nat"),
+        _rule("WalGrows", f"{series('store.wal')} > 2.5e8", "5m",
+              "the store's write-ahead log has {{ $value }} bytes: a reader keeps it from being emptied"),
+        _missing(),
+    ])  # fmt: skip
+
+
+def _error_share() -> str:
+    errors, all_of_them = _series("serving.errors"), _series("serving.request.duration")
+    by = "sum by (team, version)"
+    return f"{by} (rate({errors}[5m])) / {by} (rate({all_of_them}_count[5m])) > 0.01"
+
+
+def _file(rules: Sequence[dict[str, Any]]) -> str:
+    return yaml.safe_dump({"groups": [{"name": "repertory", "rules": list(rules)}]}, sort_keys=False, width=120)
 
 
 def _series(name: str) -> str:

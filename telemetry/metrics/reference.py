@@ -20,9 +20,10 @@ Prometheus finds it (`deploy/prometheus/prometheus.yml`):
 ```yaml
 scrape_configs:
   - job_name: repertory
-    file_sd_configs: [{files: [runs/*/*/targets/*.json, live/*/*/targets/*.json, serving/targets/*.json]}]
+    file_sd_configs: [{files: [runs/NAME/TIMESTAMP/targets/*.json, serving/targets/*.json]}]
 ```
 
+(Prometheus takes a wildcard in a file's name only, so each directory is named.)
 Files of processes that were killed are removed by those that live. With `telemetry.otlp: http://HOST:4318` (or
 `--otlp`), an OpenTelemetry collector gets the same figures; one that does not answer slows nothing, and is said once.
 

@@ -1,0 +1,1 @@
+"""Grafana dashboards: plain descriptions, and what turns them into Grafana's JSON."""
