@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from envs.checks.cases import scenarios, visible_truth
-from envs.checks.findings import Fail, Finding, Report, calling, first_of
+from envs.checks.findings import Fail, Finding, Report, calling, first_of, place_of
 from envs.checks.form import schemas, well_formed
 from envs.checks.hidden import planted_truth, swapped_truth
 from envs.checks.plays import abuse, baselines, masks, plays
@@ -79,6 +79,9 @@ def _guarded(name: str, check: Callable[[], Iterable[Finding]]) -> Iterator[Find
     except Fail as error:
         remedy = "the team's own code raised: correct it there"
         yield Finding(name, ok=False, message=f"{error.doing}: {error.cause}", where=error.where, remedy=remedy)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - values of the user's may raise wherever they are touched
+        message = f"could not be finished: {type(error).__name__}: {error}"
+        yield Finding(name, ok=False, message=message, where=place_of(error), remedy="correct what raised there")
 
 
 # -- the command

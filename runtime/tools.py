@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import math
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, cast, get_type_hints
@@ -10,6 +11,7 @@ from jsonschema_rs import Draft202012Validator, ValidationError
 from pydantic import ConfigDict, TypeAdapter, create_model
 
 from runtime.errors import TeamError
+from runtime.leaves import leaves
 from runtime.records import Fault, Json, ToolCall
 from runtime.types import Outside, Tool
 
@@ -106,11 +108,19 @@ class Contract:
             return f"not JSON: {error}", "$"
         if first is None:
             return None
+        if odd := _no_number(value):
+            return odd
         return _message(first), "$" + "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in first.instance_path)
 
     def coerce(self, value: Json) -> Json:
         """The value with texts read as the numbers and truth values that the schema asks for, where they say one."""
         return _coerced(value, self.schema, self.schema)
+
+
+def _no_number(value: Json) -> tuple[str, str] | None:
+    """The first number that JSON cannot say, which the validator takes for null, and where it stands."""
+    odd = ((path, leaf) for path, leaf in leaves(value) if isinstance(leaf, float) and not math.isfinite(leaf))
+    return next(((f"{leaf} is no number that JSON can say", f"${path}") for path, leaf in odd), None)
 
 
 def _message(error: ValidationError) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 
 from envs.checks.findings import Finding, calling
-from envs.checks.subject import Subject
+from envs.checks.subject import Subject, a_scenario
 from runtime.leaves import leaves
 from runtime.records import Json
 from runtime.tools import Contract
@@ -75,7 +75,8 @@ def _splits(team: Team, episodes: int) -> Iterator[Finding]:
     for split, seed in (("train", _SEEDS[0]), ("eval", _SEEDS[1]), ("eval", _SEEDS[0])):
         count = range(min(episodes, 20))
         doing = f"generating {split} scenarios"
-        made[split, seed] = calling(doing, lambda: [generate(split, seed, k) for k in count])  # noqa: B023 - run at once
+        found = calling(doing, lambda: [generate(split, seed, k) for k in count])  # noqa: B023 - run at once
+        made[split, seed] = [a_scenario(s, doing) for s in found]
     train = made["train", _SEEDS[0]]
     varied = len({_content(s) for s in train}) > 1
     for (split, seed), others in made.items():

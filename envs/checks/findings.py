@@ -70,7 +70,7 @@ def calling(doing: str, function: Callable[[], T]) -> T:
         return function()
     except Fail:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise Fail(doing, f"{type(error).__name__}: {error}", place_of(error)) from error
 
 

@@ -1,5 +1,6 @@
 """Is the team well formed? What can be told without playing it."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -14,6 +15,8 @@ from runtime.types import HAND_BACK, HAND_OVER, PASS_TURN, Pipeline, Role, Team,
 
 RANDOM = "random"
 """The baseline that needs nothing: uniform over legal calls."""
+_NAME = re.compile(r"\w[\w .-]{0,63}")
+"""Names of teams and roles: they become names of files, of streams of the bus and of metrics."""
 _RESERVED = {HAND_OVER, HAND_BACK, PASS_TURN}
 
 
@@ -46,6 +49,10 @@ def _names(team: Team) -> Iterator[Finding]:
             yield _wrong(f"is filed under {key!r} but named {tool.name!r}", f"tool {key}", "use the tool's name as key")
         if tool.name in _RESERVED:
             yield _wrong("has the name of a hand-over call", f"tool {key}", f"not {', '.join(sorted(_RESERVED))}")
+    for name, where in [(team.name, "team"), *((r.name, f"role {r.name!r}") for r in team.roles)]:
+        if name and not _NAME.fullmatch(name):
+            remedy = "letters, digits, spaces, _, . and -, beginning with a letter or digit, 64 at most"
+            yield _wrong(f"{name!r} cannot name files and streams", where, remedy)
     for role in team.roles:
         yield from _role_names(team, role)
 

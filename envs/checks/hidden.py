@@ -27,12 +27,13 @@ def swapped_truth(subject: Subject) -> Iterator[Finding]:
             continue
         tried += 1
         try:
-            before, after = openings(subject, one), openings(subject, swapped)
+            before, again, after = (openings(subject, s) for s in (one, one, swapped))
         except Fail as error:
             why = f"{error.cause} at {error.where}"
             continue
         judged += 1
-        yield from _told(one, before, after)
+        steady = {agent: text for agent, text in before.items() if again.get(agent) == text}
+        yield from _told(one, steady, after)  # what changes by itself is told by the check of repeatability
     if tried and not judged:
         message = f"no world could be built with another scenario's truth: {why}"
         yield Finding("hidden", ok=False, message=message, remedy="build the world from the truth it is given")

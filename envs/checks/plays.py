@@ -4,16 +4,19 @@ import json
 import math
 from collections.abc import Iterator
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 from envs.checks.findings import Fail, Finding
-from envs.checks.subject import BUGS, Chooser, NoLegalCall, Subject, at_random, players, step
+from envs.checks.subject import BUGS, LONGEST, Chooser, NoLegalCall, Subject, at_random, players, step
 from envs.session import Session
-from runtime.records import Decided, EpisodeEnded, Observed, Record, ToolAnswered, ToolCall
+from runtime.records import Decided, EpisodeEnded, Json, Observed, Record, ToolAnswered, ToolCall
+from runtime.tools import MAX_ANSWER_CHARS
 from runtime.types import Observation, Scenario, Tool
 
 _UNFIT = frozenset({"malformed", "unknown_tool", "bad_arguments", "illegal", "over_budget"})
 """Faults that a legal candidate must not meet."""
+MOST_CHARACTERS = 1_000_000
+"""Of an answer: a hundred times what any agent is shown of it, made and thrown away in every episode."""
 
 
 def _wrong(check: str, message: str, where: str = "", remedy: str = "") -> Finding:
@@ -38,7 +41,8 @@ def plays(subject: Subject) -> Iterator[Finding]:
             yield from _judged(session, where)
     yield from _bugs(subject)
     if not ended:
-        message = f"no play ends an episode: all are cut at max_turns {subject.given.max_turns}"
+        cut = f"max_turns {subject.given.max_turns}" if subject.given.max_turns <= LONGEST else f"{LONGEST:,} decisions"
+        message = f"no play ends an episode: all are cut at {cut}"
         yield _wrong("play", message, remedy="raise max_turns, or let a reachable call or end_round end the episode")
 
 
@@ -53,15 +57,27 @@ def _judged(session: Session, where: str) -> Iterator[Finding]:
             elif fault.code == "bad_answer":
                 message = f"its answer breaks its own schema at {fault.path}: {fault.message}"
                 yield _wrong("answers", message, f"tool {record.tool}", "correct the return type, or loose=True")
+        elif isinstance(record, ToolAnswered):
+            yield from _endless(record)
         elif isinstance(record, EpisodeEnded):
             yield from _ending(session, record, where)
+
+
+def _endless(record: ToolAnswered) -> Iterator[Finding]:
+    answer: Json = record.value
+    value = cast("dict[str, Json]", answer) if isinstance(answer, dict) else {}
+    length = value.get("characters") if "truncated" in value else None
+    if isinstance(length, int) and length > MOST_CHARACTERS:
+        message = f"its answer has {length:,} characters, of which agents see the first {MAX_ANSWER_CHARS:,}"
+        yield _wrong("answers", message, f"tool {record.tool}", "answer with what is needed, or page by page")
 
 
 def _ending(session: Session, record: EpisodeEnded, where: str) -> Iterator[Finding]:
     try:
         json.dumps(dict(record.outcome), allow_nan=False)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         yield _wrong("play", f"the outcome is not JSON: {error}", where, "plain values in World.outcome()")
+        return
     if not session.truncated and session.world.outcome() != (session.outcome, session.success):
         yield _wrong("play", "outcome() answers another time when asked twice", where, "let outcome() only look")
 
@@ -130,6 +146,7 @@ def abuse(subject: Subject) -> Iterator[Finding]:
     for index, scenario in enumerate(subject.scenarios()):
         session, rng = subject.open(scenario), Random(index)
         while not session.ended:
+            subject.decided += len(session.to_act)
             try:
                 step(session, _vandal(subject), rng)
             except NoLegalCall:
@@ -191,6 +208,7 @@ def _ill_typed(tool: Tool, rng: Random) -> tuple[Any, ...]:
 def _steps(subject: Subject, scenario: Scenario, choose: Chooser, chance: int) -> Iterator[list[Record]]:
     session, rng = subject.open(scenario), Random(chance)
     while not session.ended:
+        subject.decided += len(session.to_act)
         try:
             yield step(session, choose, rng)
         except NoLegalCall:

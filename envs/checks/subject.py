@@ -14,8 +14,16 @@ from runtime.types import HAND_BACK, HAND_OVER, PASS_TURN, AgentId, Observation,
 
 Chooser = Callable[[Observation, Random], Any]
 """Picks an action; anything at all, also nonsense."""
-BUGS = (TypeError, AttributeError, NameError, KeyError, IndexError, ArithmeticError, AssertionError, ImportError)
+BUGS = (
+    TypeError, AttributeError, NameError, KeyError, IndexError, ArithmeticError, AssertionError, ImportError,
+    RecursionError, MemoryError, NotImplementedError, SystemExit,
+)  # fmt: skip
 """What a tool raises by mistake; other exceptions may be its way to tell the agent something."""
+LONGEST = 256
+"""Decisions after which a check cuts an episode: several times a long one, and the check of a team that never ends a
+case must end."""
+MOST = 400
+"""Decisions after which a check opens no further episode of the same kind."""
 
 
 @dataclass(slots=True)
@@ -24,7 +32,7 @@ class Raised:
 
     tool: str
     args: dict[str, Json]
-    error: Exception
+    error: Exception | SystemExit
     where: str
 
 
@@ -38,17 +46,19 @@ class Subject:
     raised: list[Raised] = field(default_factory=list[Raised])
     """What the tools raised, over all plays."""
     team: Team = field(init=False)
-    """The same team, with its tools watched."""
+    """The same team, with its tools watched, and its episodes bounded."""
+    decided: int = 0
+    """Decisions in all plays."""
 
     def __post_init__(self) -> None:
         watched = {name: dataclasses.replace(t, run=self._watched(t)) for name, t in self.given.tools.items()}
-        self.team = dataclasses.replace(self.given, tools=watched)
+        self.team = dataclasses.replace(self.given, tools=watched, max_turns=min(self.given.max_turns, LONGEST))
 
     def _watched(self, tool: Tool) -> Callable[..., Json]:
         def run(world: Any, **args: Json) -> Json:
             try:
                 return tool.run(world, **args)
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 self.raised.append(Raised(tool.name, args, error, place_of(error)))
                 raise
 
@@ -56,12 +66,14 @@ class Subject:
 
     def scenario(self, index: int) -> Scenario:
         """Scenario of that index. Raises Fail when the team's code does not make it."""
-        return calling(f"making scenario {index}", lambda: self.source(index))
+        made: object = calling(f"making scenario {index}", lambda: self.source(index))
+        return a_scenario(made, f"making scenario {index}")
 
     def scenarios(self, limit: int | None = None) -> Iterator[Scenario]:
-        """As many different scenarios as are to be played."""
+        """As many different scenarios as are to be played: fewer where they take very long."""
+        before = self.decided
         for index in range(min(self.episodes, limit or self.episodes)):
-            if self.source.epoch(index):
+            if self.source.epoch(index) or self.decided - before >= MOST:
                 return
             yield self.scenario(index)
 
@@ -74,8 +86,16 @@ class Subject:
         """A whole episode."""
         session, rng = self.open(scenario), Random(chance)
         while not session.ended:
+            self.decided += len(session.to_act)
             step(session, choose, rng)
         return session
+
+
+def a_scenario(made: object, doing: str) -> Scenario:
+    """What the generator made, if that is a scenario. Raises Fail."""
+    if not isinstance(made, Scenario):
+        raise Fail(doing, f"the generator returned {type(made).__name__}, not a Scenario", "Team.generate")
+    return made
 
 
 def step(session: Session, choose: Chooser, rng: Random) -> list[Record]:

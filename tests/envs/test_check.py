@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import json
+import math
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Literal
 
+import numpy as np
 import pytest
 
 from envs.check import CHECKS, Report, check_team, load_team, main
@@ -196,6 +198,55 @@ def failing(split: str, seed: int, index: int) -> Scenario:
     raise RuntimeError("the file is gone")
 
 
+def making_nothing(split: str, seed: int, index: int) -> Scenario:
+    return None  # type: ignore[return-value]
+
+
+def leaving(*_: Any, **__: Any) -> Any:
+    """Leave the whole process."""
+    sys.exit(0)
+
+
+def quitting(world: Clinic) -> str:
+    """Leave the whole process."""
+    sys.exit(0)
+
+
+def falling(world: Clinic) -> str:
+    """Call itself for ever."""
+    return falling(world)
+
+
+def flooding(world: Clinic) -> str:
+    """Answer with two million characters."""
+    return "x" * 2_000_000
+
+
+def mirroring(world: Clinic) -> list[Any]:
+    """Answer with a list that holds itself."""
+    held: list[Any] = []
+    held.append(held)
+    return held
+
+
+def dividing(world: Clinic) -> dict[str, float]:
+    """Answer with what is no number."""
+    return {"rate": math.nan}
+
+
+class Arrayed(Clinic):
+    """Says how it ended with an array."""
+
+    def outcome(self) -> Any:
+        return {"counts": np.arange(3)}, True
+
+
+class Abandoned(Clinic):
+    """Leaves the process when it is asked how it ended."""
+
+    outcome = leaving
+
+
 def nurse_with(*names: str, **more: Any) -> Any:
     return dataclasses.replace(NURSE, tools=names, **more)
 
@@ -213,10 +264,10 @@ def loosened() -> Team:
     return clinic(tools=found, roles=(dataclasses.replace(NURSE, calls=(call("listen", to="heart"),)), DOCTOR))
 
 
-def tool_as(name: str, **changes: Any) -> Team:
+def tool_as(name: str, max_turns: int = 64, **changes: Any) -> Team:
     found = tools()
     found[name] = dataclasses.replace(found[name], **changes)
-    return clinic(tools=found)
+    return clinic(tools=found, max_turns=max_turns, repeats=max_turns > 64)
 
 
 def bad_calls(*calls: ToolCall) -> Team:
@@ -264,6 +315,23 @@ FAULTS: dict[str, tuple[Team, str]] = {
     "no JSON": (clinic(generate=no_json), "its visible part is not JSON"),
     "wrong type of case": (clinic(case_types={"visible": {"required": ["name"]}}), "breaks case_types"),
     "failing world": (clinic(world=Exploding), "ZeroDivisionError: made of nothing"),
+    "generator of nothing": (clinic(generate=making_nothing), "the generator returned NoneType, not a Scenario"),
+    "generator that exits": (clinic(generate=leaving), "making scenario 0: SystemExit: 0"),
+    "world that exits": (clinic(world=leaving), "SystemExit: 0"),
+    "outcome that exits": (clinic(world=Abandoned), "SystemExit: 0"),
+    "tool that exits": (using(quitting), "SystemExit: 0"),
+    "outcome with an array": (clinic(world=Arrayed), "the outcome is not JSON: Object of type ndarray"),
+    "endless recursion": (using(falling), "tool falling fails on {}: RecursionError"),
+    "flood": (using(flooding), "tool flooding | its answer has 2,000,002 characters"),
+    "answer that holds itself": (using(mirroring), "tool mirroring | "),
+    "answer that is no number": (
+        using(dividing),
+        "schema at $.rate: nan is no number that JSON can say",
+    ),
+    "role that leaves its folder": (
+        clinic(roles=(NURSE, dataclasses.replace(DOCTOR, name="../b")), turns=Pipeline(order=("nurse", "../b"))),
+        "role '../b' | '../b' cannot name files and streams",
+    ),
     "no way to end": (tool_as("treat", run=late), "no play ends an episode"),
     "buggy tool": (using(mistaken), "tool mistaken fails on {}: KeyError"),
     "broken answer": (using(lying), "tool lying | its answer breaks its own schema"),
@@ -295,6 +363,19 @@ def test_every_fault_comes_with_a_place_and_a_remedy() -> None:
     assert len(found) >= len(FAULTS)
     bare = {f.message for f in found if not (f.where or f.remedy)}
     assert bare <= {"not played: correct its form first"}
+
+
+def test_the_check_of_a_team_that_never_ends_a_case_ends() -> None:
+    """However many turns it asks for."""
+    report = check_team(tool_as("treat", run=late, max_turns=10**9), episodes=4)
+    assert "no play ends an episode: all are cut at 256 decisions" in said(report)
+
+
+def test_what_changes_by_itself_does_not_change_with_the_truth() -> None:
+    """A view that no seed decides has one fault, and one remedy: not that of a truth that is shown."""
+    report = check_team(clinic(world=Moody), episodes=8)
+    assert "played again with the same calls" in said(report)
+    assert "hidden truth" not in said(report)
 
 
 def test_the_users_own_line_is_named() -> None:
