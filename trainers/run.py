@@ -65,7 +65,7 @@ def _remedy(module: str | None) -> str:
 
 
 def _fault(error: BaseException) -> int:
-    from trainers.blame import disk, told, whose
+    from assembly.blame import disk, told, whose
 
     theirs = whose(error)
     if isinstance(error, UserCodeError):

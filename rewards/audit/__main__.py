@@ -1,7 +1,9 @@
 """``python -m rewards.audit EXPERIMENT.yaml``: is its reward honest? Exit 5 on an error that nobody waived."""
 
 import argparse
+import csv
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,6 +35,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     except RepertoryError as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return FAULT
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the command's last word, not that of the user's code
+        return _fault(error)
+
+
+def _fault(error: BaseException) -> int:
+    from assembly.blame import told, whose
+
+    theirs = whose(error)
+    ours = f"{told(error)}\nthis is a fault of ours: the last lines above say where"
+    print(f"the team's own code raised: {theirs}" if theirs else ours, file=sys.stderr)
+    return FAULT
+
+
+def _unwritable(file: Path) -> str:
+    """Why a file cannot be written; empty if it can be, as far as can be told without writing."""
+    if file.is_dir():
+        return "is a folder"
+    if not file.parent.is_dir():
+        return f"there is no folder {file.parent}"
+    return "" if os.access(file if file.exists() else file.parent, os.W_OK) else "may not be written"
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -56,19 +78,38 @@ def _audited(asked: argparse.Namespace) -> int:
     from assembly.build import Build
     from assembly.stage import material_of
     from assembly.team_check import Known, accept
+    from rewards.audit.auditing import UnknownCheck
+    from rewards.audit.sheet import SheetError, matched, read_labels
     from rewards.terms import TERMS
 
+    for option, file in (("--sheet", asked.sheet), ("--html", asked.html)):
+        if file is not None and (why := _unwritable(file)):
+            print(f"{option} {file}: {why}", file=sys.stderr)
+            return REFUSED
     folder = asked.experiment.resolve().parent
     if str(folder) not in sys.path:
         sys.path.append(str(folder))
+    try:
+        labels = read_labels(asked.labels) if asked.labels else None
+    except (ValueError, csv.Error) as error:
+        print(f"{asked.labels}: {error}" if isinstance(error, csv.Error) else error, file=sys.stderr)
+        return REFUSED
     build = Build(accept(asked.experiment, asked.overrides, Known(TERMS)).experiment, folder)
     material = material_of(build)
     try:
-        return (
-            _sheet(material, asked.sheet) if asked.sheet else _report(material, build.experiment.rewards.audit, asked)
-        )
-    except ValueError as error:  # the name of a check, or a sheet
+        if asked.sheet:
+            return _sheet(material, asked.sheet)
+        if labels is not None:
+            matched(material, labels)
+            material.own = {**material.own, "labels": labels}
+        return _report(material, build.experiment.rewards.audit, asked)
+    except (UnknownCheck, SheetError) as error:
         print(error, file=sys.stderr)
+        return REFUSED
+    except OSError as error:
+        if error.filename is None or Path(error.filename) not in (asked.sheet, asked.html):
+            raise
+        print(f"{error.filename} cannot be written: {error.strerror}", file=sys.stderr)
         return REFUSED
 
 
@@ -86,12 +127,7 @@ def _report(material: "Material", settings: "Audit", asked: argparse.Namespace) 
     from rewards.audit.auditing import audit
     from rewards.audit.page import write_page
     from rewards.audit.printed import print_report
-    from rewards.audit.sheet import matched, read_labels
 
-    if asked.labels:
-        labels = read_labels(asked.labels)
-        matched(material, labels)
-        material.own = {**material.own, "labels": labels}
     waive = {w.check: w.reason for w in settings.waive}
     report = audit(material, asked.only, waive, settings.checks)
     if asked.html:

@@ -14,6 +14,10 @@ from rewards.audit.material import Material
 from rewards.audit.registry import CHECKS
 
 
+class UnknownCheck(ValueError):
+    """A name that is no check's: which, and what was probably meant."""
+
+
 def audit(
     material: Material,
     only: Iterable[str] | None = None,
@@ -31,14 +35,14 @@ def audit(
         when: ``before`` training, or ``during``.
 
     Raises:
-        ValueError: a name is not a check's.
+        UnknownCheck: a name is not a check's.
     """
     known = {**CHECKS, **{name: own_check(name) for name in own}}
     asked = [n for n, c in known.items() if c.when == when] if only is None else list(only)
     for name in (*asked, *(w if w in known else w.partition(":")[0] for w in waive or {})):
         if name not in known:
             near = get_close_matches(name, known, n=1)
-            raise ValueError(
+            raise UnknownCheck(
                 f"there is no check {name!r}{f'; did you mean {near[0]}?' if near else ''} ({', '.join(known)})"
             )
     findings: list[Finding] = []
@@ -64,7 +68,7 @@ def _found(check: Check, material: Material) -> list[Finding]:
     found: list[Finding] = []
     try:
         found.extend(_findings(check.function(material)))
-    except Exception as fault:  # noqa: BLE001 - the team's code, or a user's own check
+    except (Exception, SystemExit) as fault:  # noqa: BLE001 - the team's code, or a user's own check
         evidence = Evidence(used=line_of(fault))
         message = f"could not be finished: {type(fault).__name__}: {fault}"
         found.append(error(message, "correct what raised, at the line named", evidence=evidence))
@@ -86,16 +90,16 @@ def own_check(reference: str) -> Check:
     """A check that a user wrote: ``module:name`` is a function from material to findings, or a ``Check``.
 
     Raises:
-        ValueError: there is no such function.
+        UnknownCheck: there is no such function.
     """
     module, _, name = reference.partition(":")
     try:
         found: Any = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as fault:
-        raise ValueError(f"own check {reference!r} is not there: {fault}; write module:function") from fault
+        raise UnknownCheck(f"own check {reference!r} is not there: {fault}; write module:function") from fault
     if isinstance(found, Check):
         return found
     if not callable(found):
-        raise ValueError(f"own check {reference!r} is no function")
+        raise UnknownCheck(f"own check {reference!r} is no function")
     function: Callable[..., Any] = found
     return Check(function, (function.__doc__ or "").strip().partition("\n")[0])

@@ -1,11 +1,13 @@
 """Run directories: one process each, looked over before anything is done, and a remedy for what is wrong with them."""
 
 import contextlib
+import errno
 import io
 import json
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,6 +17,8 @@ from typing import Any
 
 import pytest
 
+from assembly.blame import disk
+from telemetry.durable import RecordLost
 from tests.trainers.commands import SHOP
 from trainers.checkpoints import Checkpoints, NoCheckpoint, TrainerState, check
 from trainers.run import main
@@ -201,3 +205,22 @@ def test_a_list_of_contents_that_is_none_is_damage(begun: Path) -> None:
 def test_a_run_in_good_order_says_where_its_modules_lie(begun: Path) -> None:
     """The folder of the file it began with."""
     assert looked_over(begun) == SHOP.parent
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device", "/full/x"), "cannot be written: /full/x: No space left"),
+        (OSError(errno.EFBIG, "Error writing bytes"), "cannot be written: Error writing bytes"),
+        (
+            sqlite3.OperationalError("database or disk is full"),
+            "a database cannot be written: database or",
+        ),
+        (RecordLost("writing /full/y", "[Errno 28] No space left on device"), None),
+        (FileNotFoundError(errno.ENOENT, "No such file", "/nowhere"), None),
+    ],
+)
+def test_a_disk_that_takes_no_more_is_told(error: Exception, said: str | None) -> None:
+    """What the disk refused, and where: no traceback. What is no trouble of the disk's is none."""
+    found = disk(error)
+    assert found is None if said is None else found is not None and said in found

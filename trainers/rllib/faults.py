@@ -6,8 +6,8 @@ from typing import Any
 
 from ray.exceptions import RayActorError
 
+from assembly.blame import told, whose
 from runtime.errors import RepertoryError, UserCodeError
-from trainers.blame import told, whose
 from trainers.rllib.runner import BatchedRunner
 
 

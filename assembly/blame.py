@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _ROOT = Path(__file__).parents[1]
-_OURS = tuple(str(_ROOT / p) for p in ("assembly", "envs", "policies", "rewards", "runtime", "telemetry", "trainers"))
+_PACKAGES = ("assembly", "envs", "policies", "rewards", "runtime", "serving", "telemetry", "trainers")
+_OURS = tuple(str(_ROOT / package) for package in _PACKAGES)
 _LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
 
