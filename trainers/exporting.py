@@ -10,7 +10,7 @@ from typing import Any
 from assembly.build import Build
 from assembly.loading import resolved
 from assembly.recorded import lineage
-from assembly.sources import source_hash
+from assembly.sources import commit_of, source_hash
 from policies.encoder import EncoderSpec
 from policies.export import as_json, encoder_files, write
 from policies.featurize import TextFeaturizer
@@ -124,6 +124,7 @@ def write_lineage(directory: Path, build: Build, state: TrainerState, run_dir: P
         "env_steps": state.env_steps,
         "run_dir": str(run_dir),
         "folder": str(build.folder.resolve()),
+        "commit": commit_of(build.folder),
         **(lineage(build.experiment.scenarios, build.recorded) if build.recorded else {}),
     }
     (directory / LINEAGE).write_text(json.dumps(written, indent=1))
