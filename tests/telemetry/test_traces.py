@@ -111,7 +111,7 @@ def test_attributes_have_their_published_names(store: Store) -> None:
     kinds = {k.value for k in OpenInferenceSpanKindValues}
     assert {s.attributes[SpanAttributes.OPENINFERENCE_SPAN_KIND] for s in spans} == {"CHAIN", "AGENT", "LLM", "TOOL"}
     assert {"CHAIN", "AGENT", "LLM", "TOOL", "EVALUATOR"} <= kinds
-    operations = {o.value for o in gen_ai_attributes.GenAiOperationNameValues}
+    operations = {o.value for o in gen_ai_attributes.GenAiOperationNameValues}  # pyright: ignore[reportDeprecated]
     assert {s.attributes[names.OPERATION] for s in spans if names.OPERATION in s.attributes} <= operations
 
 
