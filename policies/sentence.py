@@ -25,7 +25,9 @@ def _model() -> tuple[Any, Any]:
         )
     transformers: Any = import_module("transformers")  # of the extra `lm`
     path = Path(found.submodule_search_locations[0]) / "model"
-    return transformers.AutoTokenizer.from_pretrained(path), transformers.AutoModel.from_pretrained(path).eval()
+    return transformers.AutoTokenizer.from_pretrained(
+        path, local_files_only=True
+    ), transformers.AutoModel.from_pretrained(path).eval()
 
 
 class SentenceFeatures:

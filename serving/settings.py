@@ -1,5 +1,6 @@
 """The serving file's model: every key, its type, its default and what it means."""
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -12,8 +13,20 @@ from telemetry.watched import Watched
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 """Hosts that only this machine reaches."""
+TEAM = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+"""A team's name: it stands in paths, addresses and keys."""
 GENERATED = "admin"
 """The name of the token that is made where the file names none."""
+
+
+def _named(value: "dict[str, ServedTeam]") -> "dict[str, ServedTeam]":
+    for name in value:
+        if not TEAM.fullmatch(name):
+            message = (
+                f"{name!r} is no team's name: letters, digits, `_`, `.` and `-`, a letter or digit first, 64 at most"
+            )
+            raise PydanticCustomError("team", "{said}", {"said": message})
+    return value
 
 
 def _redis(value: str) -> str:
@@ -101,7 +114,7 @@ class Telemetry(Section):
 class Serving(Section):
     """What is served, where, and how a new version takes over."""
 
-    teams: Annotated[dict[str, ServedTeam], Field(min_length=1)]
+    teams: Annotated[dict[str, ServedTeam], Field(min_length=1), AfterValidator(_named)]
     """Teams by name."""
     directory: Text = "serving"
     """Where the bundled Redis, the store and the made token are."""
