@@ -80,7 +80,7 @@ def test_a_role_decides_as_at_its_export(client: openai.OpenAI, versions: tuple[
                 model=f"{SHOP}/{each['agent']}@{alias}", messages=messages, tools=tools
             ).choices[0]
             assert said.finish_reason == "tool_calls"
-            (call,) = said.message.tool_calls or ()
+            (call,) = list(said.message.tool_calls or [])
             assert call.type == "function"
             assert {"tool": call.function.name, "args": json.loads(call.function.arguments)} == {
                 "args": {},
@@ -151,7 +151,7 @@ def test_other_tools_are_called_as_their_schema_says(client: openai.OpenAI) -> N
             said = client.chat.completions.create(
                 model=f"{SHOP}/{role}@v1", messages=HELLO, tools=[WEIGH], tool_choice=choice, max_tokens=60
             ).choices[0]
-            (call,) = said.message.tool_calls or ()
+            (call,) = list(said.message.tool_calls or [])
             assert call.type == "function"
             assert (call.function.name, json.loads(call.function.arguments)["kg"] in (1, 2)) == ("weigh", True)
     cut = client.chat.completions.create(
