@@ -7,6 +7,7 @@ EXPERIMENT ?= experiments/supply_chain.yaml
 # Two processes of one thread each: on two cores, more threads wait for each other.
 WORKERS ?= 2
 TORCH := torch==2.13.0
+PACKAGES := assembly envs policies rewards runtime serving telemetry trainers
 # The first Python that is new enough and can make a virtual environment; constraints.txt was made with 3.11.
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	$$p -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
@@ -14,7 +15,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 export OMP_NUM_THREADS ?= 1
 export RAY_USAGE_STATS_ENABLED := 0
 
-.PHONY: help install run test test-slow lint bench clean
+.PHONY: help install run test test-slow lint bench docs audit wheels clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1|/' | \
@@ -33,11 +34,12 @@ install: $(VENV)/.stamp ## make .venv with the exact versions of constraints.txt
 run: install ## train, evaluate and export the supply-chain team (EXPERIMENT=file.yaml for another)
 	$(BIN)/python -m trainers.run $(EXPERIMENT)
 
-lint: install ## style, layers, dependencies, types
+lint: install ## style, layers, dependencies, weaknesses, types
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/lint-imports
 	$(BIN)/deptry .
+	$(BIN)/bandit -q -r $(PACKAGES) -t B613,B614
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
 test: lint ## lint, then every test that is not slow
@@ -50,6 +52,22 @@ test-slow: install ## the tests that take minutes
 
 bench: install ## speed and learning against plain RLlib and a hand-written loop
 	$(BIN)/python -m bench
+
+docs: install ## the documentation as a site, in build/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+audit: install ## known weaknesses of the pinned packages (needs a network), and secrets in tracked files
+	$(BIN)/pip-audit --disable-pip --no-deps -r constraints.txt
+	git ls-files -z -- ':!constraints.txt' ':!*.jsonl' ':!docs/benchmarks.json' | xargs -0 $(BIN)/detect-secrets-hook --no-verify
+
+wheels: install ## whether every pinned package has a wheel for x86_64 and aarch64 (needs an index)
+	@for machine in x86_64 aarch64; do \
+		echo "$$machine"; \
+		$(BIN)/python -m pip install --dry-run -q --disable-pip-version-check --ignore-installed --no-deps --target build/none \
+			--only-binary :all: --python-version 3.11 $$(printf -- "--platform %s_$$machine " \
+			manylinux_2_35 manylinux_2_34 manylinux_2_31 manylinux_2_28 manylinux_2_27 manylinux_2_26 manylinux_2_24 manylinux_2_17 \
+			manylinux2014 manylinux2010 manylinux1 linux) -r constraints.txt || exit 3; \
+	done
 
 clean: ## remove the virtual environment and the caches, never runs/
 	rm -rf $(VENV) .pytest_cache .ruff_cache .import_linter_cache .hypothesis build *.egg-info
