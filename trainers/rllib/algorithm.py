@@ -35,6 +35,8 @@ FOLDER = "folder"
 
 UNBOUNDED = 1e9
 """Stands for "no bound" where RLlib wants a number."""
+RESTARTS = 10
+"""How often each sampler may be started again in a run: its machine is taken away, or memory is short."""
 SHARE: Any = 0.5
 """CPUs that Ray sets aside for a process: samplers wait while learners learn. RLlib types it as a whole number."""
 SCHEDULE_POINTS = 32
@@ -193,7 +195,7 @@ def algorithm_config(
         .rl_module(
             rl_module_spec=MultiRLModuleSpec(rl_module_specs={n: s.module() for n, s in seated_policies.items()})
         )
-        .fault_tolerance(restart_failed_env_runners=False)
+        .fault_tolerance(restart_failed_env_runners=True, max_num_env_runner_restarts=RESTARTS)
         .reporting(metrics_num_episodes_for_smoothing=1_000_000)
     )
     _place(config, experiment)

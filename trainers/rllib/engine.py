@@ -15,7 +15,7 @@ from policies.playing import Playable
 from runtime.errors import RepertoryError
 from runtime.types import AgentId
 from trainers.rllib.algorithm import AnySeat, algorithm_config
-from trainers.rllib.faults import deaths_told
+from trainers.rllib.faults import SamplerDied
 from trainers.rllib.learner import UPDATE_SECONDS
 from trainers.rllib.refusals import adapters
 from trainers.warmup import warm_up
@@ -72,15 +72,12 @@ class Engine:
 
         Raises:
             TrainingFault: no policy changed, or a sampler does not have the learner's weights.
-            SamplerDied: a sampler's process is gone.
+            SamplerDied: no sampler's process is left.
         """
-        with deaths_told():
-            return self._iterated()
-
-    def _iterated(self) -> Iterated:
         began = time.perf_counter()
         result = self.algorithm.train()
         seconds = time.perf_counter() - began
+        self._check_samplers()
         self._check_weights()
         runners = result["env_runners"]
         learners = {n: result["learners"][n] for n in self.policies if n in result["learners"]}
@@ -95,6 +92,11 @@ class Engine:
             latencies_ms=[d for part in self._on_runners(lambda runner: runner.latencies_ms()) for d in part],
             episodes=_episode_means(runners),
         )
+
+    def _check_samplers(self) -> None:
+        asked, group = self.build.experiment.resources.env_runners, self.algorithm.env_runner_group
+        if asked and group is not None and group.num_healthy_remote_workers() == 0:
+            raise SamplerDied(f"the processes of all {asked} samplers died in one iteration")
 
     def _check_weights(self) -> None:
         before, self._hashes = self._hashes, self._learner_hashes()

@@ -1,10 +1,7 @@
 """What a sampler in another process raised, brought here. RLlib would restart the process, and say nothing."""
 
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
-
-from ray.exceptions import RayActorError
 
 from assembly.blame import told, whose
 from runtime.errors import RepertoryError, UserCodeError
@@ -22,7 +19,7 @@ class Raised:
 
 
 class SamplerDied(RepertoryError):
-    """A sampler's process is gone: how it ended, as far as Ray can tell."""
+    """No sampler's process is left. While one lives the run goes on, and those that died are started again."""
 
     def __init__(self, how: str) -> None:
         super().__init__(how)
@@ -30,17 +27,7 @@ class SamplerDied(RepertoryError):
 
     def __str__(self) -> str:
         why = "the team's code may have ended it (os._exit, a crash in a library), or memory was short"
-        return f"a sampler's process died: {self.how}; {why}. Go on from the last checkpoint with --resume RUN_DIR"
-
-
-@contextmanager
-def deaths_told() -> Generator[None]:
-    """Where a sampler's process dies inside, that is what is raised. It isn't replaced: what killed it would again."""
-    try:
-        yield
-    except RayActorError as error:
-        lines = [line.strip() for line in str(error).splitlines() if "exit" in line.lower() or "died" in line.lower()]
-        raise SamplerDied((lines or [type(error).__name__])[-1].rstrip(".")) from None
+        return f"{self.how}; {why}. Go on from the last checkpoint with --resume RUN_DIR"
 
 
 class TellingRunner(BatchedRunner):
