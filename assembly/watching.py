@@ -1,11 +1,11 @@
 """A live team seen from outside: a port for each process, and whoever reads along in the store."""
 
+import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from assembly.versions import Version
-from policies.prompted import PromptedPolicy
 from runtime.store import Store, history
 from telemetry.metrics.live import LiveFeed, Phase
 from telemetry.metrics.watching import Look, Watch, agent_memory, bus_look, models_look
@@ -32,7 +32,8 @@ def models_of(version: Version) -> Look:
 
 def asked_models(policy: object) -> Sequence[Mapping[str, int | str]]:
     """How the models are that a policy asks; none where it has not asked yet, or asks none."""
-    if isinstance(policy, PromptedPolicy) and "model" in vars(policy):
+    asking = sys.modules.get("policies.prompted")  # not loaded: nobody here asks a model, and torch may stay away
+    if asking is not None and isinstance(policy, asking.PromptedPolicy) and "model" in vars(policy):
         return policy.model.stats()
     return ()
 

@@ -27,7 +27,7 @@ def _model() -> tuple[Any, Any]:
     path = Path(found.submodule_search_locations[0]) / "model"
     return transformers.AutoTokenizer.from_pretrained(
         path, local_files_only=True
-    ), transformers.AutoModel.from_pretrained(path).eval()
+    ), transformers.AutoModel.from_pretrained(path, local_files_only=True).eval()
 
 
 class SentenceFeatures:
