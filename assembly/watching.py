@@ -30,9 +30,9 @@ def models_of(version: Version) -> Look:
     return models_look(lambda: [told for policy in version.seats.values() for told in asked_models(policy)])
 
 
-def asked_models(policy: object) -> Sequence[Mapping[str, int | str]]:
+def asked_models(policy: Any) -> Sequence[Mapping[str, int | str]]:
     """How the models are that a policy asks; none where it has not asked yet, or asks none."""
-    asking = sys.modules.get("policies.prompted")  # not loaded: nobody here asks a model, and torch may stay away
+    asking: Any = sys.modules.get("policies.prompted")  # not loaded: nobody here asks a model, and torch may stay away
     if asking is not None and isinstance(policy, asking.PromptedPolicy) and "model" in vars(policy):
         return policy.model.stats()
     return ()
