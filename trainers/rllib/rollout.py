@@ -119,7 +119,7 @@ class Rollout:
         for row, (slot, _) in enumerate(group):
             tell = getattr(slot.env.env.unwrapped, "sampled_as", None) if slot is self.slots[0] else None
             if tell is not None:
-                tell(Sampled(float(logp[row]), actor.probabilities(row)))
+                tell(Sampled(float(np.sum(logp[row])), actor.probabilities(row)))  # a written call: all its tokens
 
     def _remember(self, group: Sequence[tuple[Any, AgentId]], arrays: Arrays) -> None:
         """Keep each agent's latest features in the state that central critics see."""
