@@ -21,6 +21,8 @@ BASES = (2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 16)
 """Numbers that whole numbers are divided by: what remains may tell."""
 MOST_LETTERS, MOST_KEYS = 24, 12
 """Letters of a text, and keys of an object, up to which each place is a feature."""
+MOST_COUNTED = 12
+"""Letters of a text up to which their numbers are divided, too."""
 MOST_WORDS = 80
 """Words of one text that become features."""
 
@@ -96,6 +98,8 @@ def _letters(path: str, text: str) -> Iterator[tuple[str, float]]:
         yield f"letter {place} of {path} is {letter!r}", 1.0
         yield f"letter {place - len(text)} of {path} is {letter!r}", 1.0
         yield f"letter {place} of {path} as a number", float(ord(letter))
+        if len(text) <= MOST_COUNTED:
+            yield from _remainders(f"letter {place} of {path}", ord(letter))
 
 
 def _of_text(path: str, anywhere: str, text: str) -> Iterator[tuple[str, float]]:
