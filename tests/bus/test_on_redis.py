@@ -8,7 +8,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from random import Random
 
@@ -133,7 +133,7 @@ def plain(tmp_path: Path) -> Iterator[Server]:
 
 
 @contextlib.contextmanager
-def a_bus(url: str, directory: Path, settings: BusSettings = QUICK) -> Iterator[EventBus]:
+def a_bus(url: str, directory: Path, settings: BusSettings = QUICK) -> Generator[EventBus]:
     """A bus with one reader of each group."""
     bus = EventBus(url, f"sqlite:///{directory}/store.db", team="shop", roles=("ear", "caller"), settings=settings)
     try:
