@@ -92,7 +92,7 @@ def _or_the_next(port: int) -> Seen:
     try:
         return services.port_free("127.0.0.1", port)
     except ServiceUnavailable as error:
-        return Seen(what=error.seen, state="warning", remedy="the next free port will be taken, and said")
+        return Seen(what=f"{error.seen}: the next free one will be taken, and said")
 
 
 def _policy(x: Experiment, document: Document, name: str) -> Iterator[Checkup]:

@@ -107,8 +107,14 @@ def _torch() -> dict[str, Any]:
 
 def disk(folder: Path) -> Seen:
     """Room for checkpoints and records."""
-    there = next(p for p in (folder, *folder.resolve().parents) if p.exists())
-    free = shutil.disk_usage(there).free / GB
+    try:
+        there = next(p for p in (folder, *folder.resolve().parents) if p.exists())
+        usage = shutil.disk_usage(there)
+    except ValueError:  # no path at all: whoever wants to write there says so
+        return Seen(what="no place to look at")
+    if not usage.total:
+        return Seen(what=f"{there} does not tell its room")
+    free = usage.free / GB
     if free < NO_DISK:
         raise ServiceUnavailable("disk", f"{free:.2f} GB are free at {there}", "make room, or write elsewhere (--out)")
     if free < LOW_DISK:

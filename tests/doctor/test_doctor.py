@@ -204,12 +204,13 @@ def test_missing_weights(capsys: pytest.CaptureFixture[str], prompted: Path, mon
         assert seen in found["model of clerk"]["seen"]
 
 
-def test_a_taken_port_is_a_warning_where_the_next_one_will_do(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_taken_port_is_no_failure_where_the_next_one_will_do(capsys: pytest.CaptureFixture[str]) -> None:
     """The metrics port; Ray's dashboard has no second choice."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         code, found = asked(capsys, f"telemetry.port={port}")
-        assert (code, found["metrics port"]["state"]) == (0, "warning")
+        assert (code, found["metrics port"]["state"]) == (0, "ok")
+        assert "the next free one" in found["metrics port"]["seen"]
         code, found = asked(capsys, f"resources.dashboard={{port: {port}}}")
         assert (code, found["ray dashboard"]["state"]) == (3, "failed")
 

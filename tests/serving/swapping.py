@@ -76,6 +76,8 @@ class Storm:
     """Swaps between two steps of a session."""
     kills: Mapping[int, str]
     """What is killed before which swap."""
+    seen_s: float = 0.0
+    """How long to wait after a swap (s): routers have heard of it within a second, and few sessions may be faster."""
 
     def starts(self, index: int) -> int:
         """The swap after which a session begins: they come one after the other, so that there is always one to open."""
@@ -101,6 +103,7 @@ async def stormy(server: Server, token: str, storm: Storm, swap: Callable[[int],
             if (what := storm.kills.get(number)) is not None:
                 kill(server, what)
             await asyncio.to_thread(swap, number)
+            await asyncio.sleep(storm.seen_s)
             await swaps.add()
         await swaps.add(STEPS * storm.every)
         await asyncio.gather(*playing)

@@ -304,7 +304,7 @@ def test_the_asynchronous_client(server: Server) -> None:
 def test_a_few_swaps_and_kills(server: Server, wait_until: WaitUntil) -> None:
     """Five swaps, twenty sessions that each live through three of them; a replica and a router are killed."""
     wait_until(lambda: stands(server) >= {"v1", "v2"}, "both versions to be ready", UP_S)
-    storm = Storm(swaps=5, sessions=20, every=1, kills={1: "replica", 3: "router"})
+    storm = Storm(swaps=5, sessions=20, every=1, kills={1: "replica", 3: "router"}, seen_s=1.5)
     told = asyncio.run(stormy(server, "ada-token-0123456789", storm, lambda n: swapped(server, n)))
     assert faults(store_of(server), told, storm.sessions) == []
     assert {v for s in told.versions.values() for v in s} == {"v1", "v2"}
