@@ -114,9 +114,7 @@ class EpisodeStory:
     @property
     def end(self) -> str:
         """How it ended, in a word."""
-        if self.ended is None:
-            return "unfinished"
-        return "cut" if self.ended.truncated else "success" if self.ended.success else "failure"
+        return "unfinished" if self.ended is None else end_text(self.ended)
 
 
 def story(records: Sequence[AnyRecord]) -> EpisodeStory:
@@ -151,6 +149,27 @@ def short_json(value: Json) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
+def chosen_text(decided: Decided) -> str:
+    """The call that was chosen, or that there is none to be read."""
+    return call_text(decided.call) if decided.call.tool else "nothing that can be read"
+
+
+def fault_text(fault: Fault) -> str:
+    """What was wrong, and where."""
+    place = f" at {fault.path}" if fault.path else ""
+    return f"{fault.code}{place}: {fault.message}"
+
+
+def missing_text(rewarded: Rewarded) -> str:
+    """A term without a value, and why it has none."""
+    return f"{rewarded.term} missing ({rewarded.missing or 'no reason given'})"
+
+
+def end_text(ended: EpisodeEnded) -> str:
+    """How an episode ended, in a word."""
+    return "cut" if ended.truncated else "success" if ended.success else "failure"
+
+
 def _add(decision: Decision, record: DecisionRecord) -> None:
     match record:
         case Observed():
@@ -180,7 +199,7 @@ def _add(decision: Decision, record: DecisionRecord) -> None:
 
 
 def _decide(decision: Decision, decided: Decided) -> None:
-    decision.call = call_text(decided.call) if decided.call.tool else "nothing that can be read"
+    decision.call = chosen_text(decided)
     decision.probability = None if decided.logp is None else exp(decided.logp)
     odds: Sequence[float | None] = decided.probabilities or ()
     if len(odds) != len(decision.options):
@@ -192,17 +211,12 @@ def _decide(decision: Decision, decided: Decided) -> None:
 
 
 def _answer(answered: ToolAnswered) -> str:
-    return short_json(answered.value) if answered.fault is None else _fault(answered.fault)
-
-
-def _fault(fault: Fault) -> str:
-    place = f" at {fault.path}" if fault.path else ""
-    return f"{fault.code}{place}: {fault.message}"
+    return short_json(answered.value) if answered.fault is None else fault_text(answered.fault)
 
 
 def _reason(rewarded: Rewarded) -> str:
     if rewarded.value is None:
-        return f"{rewarded.term} missing ({rewarded.missing or 'no reason given'})"
+        return missing_text(rewarded)
     return f"{rewarded.term} {rewarded.value:+.2f}"
 
 

@@ -32,7 +32,7 @@ from runtime.records import (
     ToolUndone,
 )
 from telemetry.durable import RecordLost
-from telemetry.episode import call_text, short_json, story
+from telemetry.episode import call_text, chosen_text, end_text, fault_text, missing_text, short_json, story
 from telemetry.records_file import episode_files, read_episode
 from telemetry.run_dir import RECORDS
 
@@ -107,17 +107,12 @@ def _newest(paths: Sequence[Path]) -> list[Path]:
 
 
 def _from_store(correlation: str, url: str) -> list[AnyRecord]:
-    from runtime.store import history, open_store
+    from runtime.store import history
+    from telemetry.stored import stored
 
-    path = Path(url.removeprefix("sqlite:///"))
-    if url.startswith("sqlite:///") and not path.is_file():  # opening it would make an empty one
-        raise ServiceUnavailable(url, "there is no such file", "name the store that the team printed when it started")
-    store = open_store(url)
-    try:
+    with stored(url) as store:
         teams = store.read(lambda c: history.teams_of(c, correlation))
         return [r for t in teams for r in store.read(lambda c, t=t: history.of_session(c, t, correlation))]
-    finally:
-        store.close()
 
 
 def _from_run(correlation: str, run: Path) -> list[AnyRecord]:
@@ -213,8 +208,7 @@ def _seldom(record: AnyRecord) -> Iterator[tuple[str, str]]:
         case Feedback():
             yield "feedback", f"{record.value:+g} from {record.source or 'somebody'}"
         case EpisodeEnded():
-            end = "cut" if record.truncated else "success" if record.success else "failure"
-            yield "ended", f"{end} {short_json(dict(record.outcome))}"
+            yield "ended", f"{end_text(record)} {short_json(dict(record.outcome))}"
         case StateChanged() if record.refused or "error" in (record.before, record.after):
             yield "state", f"{record.agent}: {record.before} to {record.after} {record.refused}".rstrip()
         case AgentStarted():
@@ -234,7 +228,7 @@ def _opening(record: EpisodeOpened) -> str:
 
 
 def _chosen(record: Decided, seen: Observed | None) -> str:
-    call = call_text(record.call) if record.call.tool else "nothing that can be read"
+    call = chosen_text(record)
     likely = "" if record.logp is None else f"  p {exp(record.logp):.3f}"
     odds = record.probabilities
     if odds is None or seen is None or len(odds) != len(seen.candidates):
@@ -247,8 +241,7 @@ def _chosen(record: Decided, seen: Observed | None) -> str:
 def _answer(record: ToolAnswered) -> str:
     cost = f"  {record.cost_usd:g} USD" if record.cost_usd else ""
     if record.fault is not None:
-        place = f" at {record.fault.path}" if record.fault.path else ""
-        return f"{record.tool or 'call'}: {record.fault.code}{place}: {record.fault.message}{cost}"
+        return f"{record.tool or 'call'}: {fault_text(record.fault)}{cost}"
     before = "" if record.raw is None else f"  (before coercion: {short_json(record.raw)})"
     return f"{record.tool}: {short_json(record.value)}{before}{cost}"
 
@@ -256,7 +249,7 @@ def _answer(record: ToolAnswered) -> str:
 def _paid(record: Rewarded) -> str:
     whom = "everybody" if record.scope == "team" else record.agent
     if record.value is None:
-        return f"{record.term} missing ({record.missing or 'no reason given'})"
+        return missing_text(record)
     z = "" if record.standardized is None else f" (standardized {_signed(record.standardized)})"
     return f"{record.term} {_signed(record.value)}{z} to {whom}"
 

@@ -25,6 +25,7 @@ from runtime.records import (
     ToolUndone,
 )
 from runtime.store.history import Noted
+from telemetry.episode import end_text
 from telemetry.metrics.meters import Meters
 
 WINDOW = 200
@@ -242,6 +243,4 @@ class LiveFeed:
 
 def outcome_of(record: EpisodeEnded) -> str:
     """How a session ended, in a word."""
-    if "given_up" in record.outcome:
-        return "given_up"
-    return "cut" if record.truncated else "success" if record.success else "failure"
+    return "given_up" if "given_up" in record.outcome else end_text(record)

@@ -3,8 +3,8 @@
 import argparse
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from datetime import datetime
-from pathlib import Path
 
 from runtime.errors import RepertoryError, ServiceUnavailable
 
@@ -16,14 +16,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     asked = _parser().parse_args(argv)
     try:
-        sessions = _export(asked.store, asked.to, asked.since)
+        spans = _export(asked.store, asked.to, asked.since)
     except (ServiceUnavailable, ConnectionError) as error:
         print(error, file=sys.stderr)
         return UNAVAILABLE
     except RepertoryError as error:
         print(error, file=sys.stderr)
         return FAULT
-    print(f"{sessions} spans to {asked.to}")
+    print(f"{spans} spans to {asked.to}")
     return DONE
 
 
@@ -53,22 +53,12 @@ def _moment(text: str) -> float:
 
 
 def _export(url: str, to: str, since: float) -> int:
-    from runtime.store import open_store
+    from telemetry.stored import stored
     from telemetry.traces.exporting import export_all
     from telemetry.traces.sinks import open_sink
 
-    path = Path(url.removeprefix("sqlite:///"))
-    if url.startswith("sqlite:///") and not path.is_file():  # opening it would make an empty one
-        raise ServiceUnavailable(url, "there is no such file", "name the store that the team printed when it started")
-    store = open_store(url)
-    try:
-        sink = open_sink(to)
-        try:
-            return sum(export_all(store, sink, since))
-        finally:
-            sink.close()
-    finally:
-        store.close()
+    with stored(url) as store, closing(open_sink(to)) as sink:
+        return sum(export_all(store, sink, since))
 
 
 if __name__ == "__main__":

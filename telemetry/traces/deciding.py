@@ -1,6 +1,5 @@
 """One decision as spans: the agent, the model that it asked, the tool that it called, what it was paid."""
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,6 +8,7 @@ from opentelemetry.trace import SpanKind, Status, StatusCode
 
 from runtime.records import Decided, ModelCalled, Rewarded, ToolAnswered, ToolCalled
 from runtime.tracing import span_id
+from telemetry.episode import short_json
 from telemetry.traces import names
 from telemetry.traces.grouping import Decision, seen_in
 
@@ -63,7 +63,7 @@ def _agent(decision: Decision) -> Part:
     if seen is not None:
         attributes |= {names.INPUT: seen.text, names.INPUT_TYPE: "text/plain"}
     if decided is not None:
-        attributes |= {names.OUTPUT: _json(decided.call.model_dump()), names.OUTPUT_TYPE: "application/json"}
+        attributes |= {names.OUTPUT: short_json(decided.call.model_dump()), names.OUTPUT_TYPE: "application/json"}
         if decided.logp is not None:
             attributes[names.LOGP] = decided.logp
     return Part(
@@ -109,7 +109,7 @@ def _model(decision: Decision, asked: ModelCalled, number: int, above: str) -> P
     if seen is not None:
         attributes |= {names.INPUT: seen.text, names.INPUT_TYPE: "text/plain"}
     if decided is not None:
-        attributes |= {names.OUTPUT: _json(decided.call.model_dump()), names.OUTPUT_TYPE: "application/json"}
+        attributes |= {names.OUTPUT: short_json(decided.call.model_dump()), names.OUTPUT_TYPE: "application/json"}
     name = (asked.decision_id, "model") if number == 0 else (asked.decision_id, "model", number)
     status = Status(StatusCode.ERROR, "degraded") if asked.degraded else None
     return Part(
@@ -128,13 +128,13 @@ def _tool(decision: Decision, answered: ToolAnswered, number: int, above: str) -
         names.KIND: "TOOL",
         names.OPERATION: "execute_tool",
         names.TOOL: tool,
-        names.TOOL_ARGUMENTS: _json(args),
-        names.TOOL_RESULT: _json(answered.value),
+        names.TOOL_ARGUMENTS: short_json(args),
+        names.TOOL_RESULT: short_json(answered.value),
         names.TOOL_NAME: tool,
-        names.TOOL_PARAMETERS: _json(args),
-        names.INPUT: _json(args),
+        names.TOOL_PARAMETERS: short_json(args),
+        names.INPUT: short_json(args),
         names.INPUT_TYPE: "application/json",
-        names.OUTPUT: _json(answered.value),
+        names.OUTPUT: short_json(answered.value),
         names.OUTPUT_TYPE: "application/json",
         names.COST: answered.cost_usd,
     }
@@ -146,7 +146,3 @@ def _tool(decision: Decision, answered: ToolAnswered, number: int, above: str) -
         f"execute_tool {tool}", span_id(answered.decision_id, "tool", number), asked.at if asked else answered.at,
         answered.at, attributes, parent=above, status=status, own_cost=True,
     )  # fmt: skip
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)

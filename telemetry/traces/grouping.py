@@ -1,6 +1,6 @@
 """A session's records in the order of a trace: which event brought which decisions about, and which tries failed."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from runtime.bus.event import derived_id
@@ -43,7 +43,7 @@ class Handling:
     attempt: int = 1
     """Which try it was that succeeded."""
     cause: "Handling | None" = None
-    """The handling that sent the event; None: it came from outside."""
+    """The handling that sent the event, from whose id its own follows; None: it came from outside."""
     failed: list[StateChanged] = field(default_factory=list[StateChanged])
     """Tries before it that failed."""
 
@@ -81,8 +81,10 @@ def chain_of(team: str, noted: Sequence[Noted]) -> Chain | None:
         handling = handlings.setdefault(each.event_id, Handling(each.event_id, began=record.at, ended=record.at))
         _put(handling, record)
     ordered = list(handlings.values())
-    for place, handling in enumerate(ordered):
-        handling.cause = _cause(handling, ordered[:place])
+    sent: dict[str, Handling] = {}
+    for handling in ordered:
+        handling.cause = sent.get(handling.event_id)
+        sent |= {derived_id(handling.event_id, ROLE, k): handling for k in range(SENDS)}
         handling.failed = [f for f in failed if f.agent == handling.role and f.at <= handling.ended]
         failed = [f for f in failed if f not in handling.failed]
     return Chain(team, opened, ordered, end, max(n.record.at for n in noted), failed)
@@ -110,14 +112,6 @@ def _decision(decisions: list[Decision], record: DecisionRecord) -> Decision:
         found = Decision(record.agent)
         decisions.append(found)
     return found
-
-
-def _cause(handling: Handling, before: Iterable[Handling]) -> Handling | None:
-    """Who sent the event: its id follows from that of the event whose handling sent it."""
-    for earlier in before:
-        if any(derived_id(earlier.event_id, ROLE, k) == handling.event_id for k in range(SENDS)):
-            return earlier
-    return None
 
 
 def seen_in(decision: Decision) -> Observed | None:

@@ -16,7 +16,7 @@ JUDGED, TERM, SCORE, EXPLANATION = (
     "gen_ai.evaluation.explanation",
 )  # fmt: skip
 
-SYSTEM, DESTINATION, GROUP = "messaging.system", "messaging.destination.name", "messaging.consumer.group.name"
+SYSTEM, DESTINATION = "messaging.system", "messaging.destination.name"
 MESSAGE, MESSAGE_CONVERSATION = "messaging.message.id", "messaging.message.conversation_id"
 MESSAGE_OPERATION = "messaging.operation.type"
 

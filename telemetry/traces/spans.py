@@ -1,6 +1,5 @@
 """Spans from a session's records. Ids follow from what they name: a trace that is built again is the same trace."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -14,6 +13,7 @@ from runtime.records import Feedback, StateChanged
 from runtime.store.dead import DeadLetter
 from runtime.store.history import Noted
 from runtime.tracing import Context, parsed, root, span_id
+from telemetry.episode import short_json
 from telemetry.traces import names
 from telemetry.traces.deciding import Part, decision_parts
 from telemetry.traces.grouping import Chain, Handling, chain_of
@@ -76,18 +76,18 @@ class _Builder:
             names.WORKFLOW: chain.team,
             names.SCENARIO: opened.scenario,
             names.VERSION: opened.version,
-            names.INPUT: _json(opened.case["visible"]) if opened.case else opened.scenario,
+            names.INPUT: short_json(opened.case["visible"]) if opened.case else opened.scenario,
             names.ENDED: end is not None,
             names.REWARD: sum(p.attributes.get(names.REWARD, 0.0) for p in pays),
             names.COST: sum(p.attributes.get(names.COST, 0.0) for p in pays if p.own_cost),
         }
         if end is not None:
-            attributes |= {names.OUTPUT: _json(dict(end.outcome)), names.SUCCESS: end.success}
+            attributes |= {names.OUTPUT: short_json(dict(end.outcome)), names.SUCCESS: end.success}
         given_up = end is not None and "given_up" in end.outcome
         status = Status(StatusCode.ERROR, str(end.outcome["given_up"])) if end and given_up else Status(StatusCode.OK)
         return self._span(
             Part(f"invoke_workflow {chain.team}", self._root.span, opened.at, chain.last, attributes),
-            parent=_asker(opened.traceparent),
+            parent=parsed(opened.traceparent),
             status=status if end else Status(),
         )
 
@@ -222,17 +222,9 @@ class _Builder:
         )
 
 
-def _asker(traceparent: str) -> Context | None:
-    return parsed(traceparent)
-
-
 def _context(place: Context) -> SpanContext:
     return SpanContext(int(place.trace, 16), int(place.span, 16), is_remote=False, trace_flags=TraceFlags(1))
 
 
 def _ns(at: float) -> int:
     return int(at * 1_000_000_000)
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
