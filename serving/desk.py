@@ -14,19 +14,16 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Protocol
 
-from redis.exceptions import RedisError
-
-from runtime.errors import ServiceUnavailable
 from runtime.records import Json
 from runtime.seams import Clock, digest, now
 from serving.access import Access, Caller
-from serving.choosing import View
-from serving.errors import Busy, NoSuchSession, NotNow, ServingError, UnknownVersion
+from serving.errors import Busy, Failed, Impossible, Late, NoSuchSession, NotNow
 from serving.openai_api.asked import Chat, Piece
 from serving.pins import Pin, Pins
 from serving.playing import Answer, first_state, look
 from serving.settings import Limits
 from serving.versions import Versions
+from serving.views import Views
 
 _log = logging.getLogger(__name__)
 REMEMBERED = 20_000
@@ -35,8 +32,6 @@ THREADS = 16
 """Threads for what waits for the store or Redis: a store commits what waits together."""
 LOOK_S = 0.3
 """Pause between two looks at versions and ratios (s): a ratio is to be seen within a second."""
-STALE_S = 10.0
-"""A router that has not been able to look for so long (s) says that it is not ready."""
 DETOURS = 3
 """How often a turn is sent on because the session belongs to another version: more than once only while it is moved."""
 CHAT: Json = {"chat": {}}
@@ -89,53 +84,22 @@ class Desk:
     def __init__(
         self, versions: Versions, pins: Pins, access: Access, reach: Reach, limits: Limits, clock: Clock = now
     ) -> None:
-        self.versions, self.access = versions, access
+        self.versions, self.access, self.views = versions, access, Views(versions)
         self._pins, self._reach, self._limits, self._clock = pins, reach, limits, clock
-        self._views: dict[str, View] = {}
-        self._looked = 0.0
         self._statistics: dict[tuple[str, str], Mapping[str, Json] | None] = {}
         self._known: OrderedDict[tuple[str, str], str] = OrderedDict()
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="desk")
 
-    # -- what there is
-
-    def refresh(self) -> None:
-        """Look at the versions, and at what operators have written into Redis."""
-        for team in self.versions.registries:
-            known = self.versions.known(team)
-            try:
-                if self.versions.adopt(team, known):
-                    known = self.versions.known(team)
-            except (RedisError, OSError, ServiceUnavailable) as error:
-                _log.warning("Redis does not answer, the last ratios hold: %s", error)
-            try:
-                current = self.versions.current(team)
-            except UnknownVersion:
-                current = ""
-            self._views[team] = View(team, tuple(known), current)
-        self._looked = monotonic()
+    # -- beside requests
 
     async def keep_looking(self) -> None:
         """Look again and again, until cancelled."""
         while True:
             await asyncio.sleep(LOOK_S)
             try:
-                await self.away(self.refresh)
+                await self.away(self.views.refresh)
             except Exception as error:  # noqa: BLE001 - the last view serves on, and readiness tells
                 _log.warning("versions could not be looked at: %r", error)
-
-    def view(self, team: str) -> View:
-        """A team's versions. Raises UnknownVersion if there is no such team."""
-        if team not in self._views:
-            raise UnknownVersion(f"there is no team {team!r} here; there are {', '.join(sorted(self._views))}")
-        return self._views[team]
-
-    def unready(self) -> str:
-        """Why this router should get no requests; empty: it should."""
-        if monotonic() - self._looked > STALE_S:
-            return "the store has not been seen lately"
-        waiting = [t for t, v in self._views.items() if v.current not in v.ready]
-        return f"no current version is ready: {', '.join(waiting)}" if waiting else ""
 
     async def away(self, function: Any, *args: Any) -> Any:
         """Do something that waits, in a thread."""
@@ -165,12 +129,12 @@ class Desk:
 
     async def _first(self, team: str, session: str, wish: str, state: Json) -> tuple[str, bool]:
         """Pin a session; its version, and whether nobody else had pinned it."""
-        chosen = self.view(team).choose(session, wish)
+        chosen = self.views.of(team).choose(session, wish)
         try:
             return await self.away(self._pins.open, team, session, chosen, state)
         except NotNow:  # it has just been drained: look again
-            await self.away(self.refresh)
-            chosen = self.view(team).choose(session, wish)
+            await self.away(self.views.refresh)
+            chosen = self.views.of(team).choose(session, wish)
             return await self.away(self._pins.open, team, session, chosen, state)
 
     async def turn(
@@ -240,7 +204,7 @@ class Desk:
             NotNow: the session is over, or belongs to another version, or the wishes contradict each other.
         """
         first, second = wishes
-        view = self.view(team)
+        view = self.views.of(team)
         if first and second and view.alias(first) != view.alias(second):
             raise NotNow("other_version", f"the model asks for {first}, the header for {second}")
         wish = first or second
@@ -274,7 +238,7 @@ class Desk:
     # -- inside
 
     async def _pin(self, team: str, session: str) -> Pin:
-        view = self.view(team)
+        view = self.views.of(team)
         known = self._known.get((team, session))
         if known and view.served(known):
             return Pin(known)
@@ -294,7 +258,7 @@ class Desk:
         return asked.answered
 
     def _agrees(self, team: str, alias: str, wish: str) -> None:
-        if wish and self.view(team).alias(wish) != alias:
+        if wish and self.views.of(team).alias(wish) != alias:
             raise NotNow("other_version", f"the session belongs to {alias}, not to {wish}: a session never changes it")
 
     def _same(self, team: str, session: str, state: Mapping[str, Json]) -> None:
@@ -323,21 +287,3 @@ class Desk:
         self._known.move_to_end((team, session))
         if len(self._known) > REMEMBERED:
             self._known.popitem(last=False)
-
-
-class Late(ServingError):
-    """It took longer than it may; what was committed is kept."""
-
-    status = 504
-
-
-class Impossible(ServingError):
-    """The team cannot play this: there is nothing to decide, or its case is malformed."""
-
-    status = 422
-
-
-class Failed(ServingError):
-    """The team's own code raised."""
-
-    status = 500

@@ -83,6 +83,24 @@ class Busy(ServingError):
     """When (s)."""
 
 
+class Late(ServingError):
+    """It took longer than it may; what was committed is kept."""
+
+    status = 504
+
+
+class Impossible(ServingError):
+    """The team cannot play this: there is nothing to decide, or its case is malformed."""
+
+    status = 422
+
+
+class Failed(ServingError):
+    """The team's own code raised."""
+
+    status = 500
+
+
 class TooLarge(ServingError):
     """The body is larger than may be."""
 

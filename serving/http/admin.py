@@ -7,10 +7,9 @@ from fastapi import FastAPI, Path
 
 from serving.access import Caller
 from serving.desk import Desk
-from serving.http.asking import asker
+from serving.http.asking import TEAM, asker
 from serving.http.bodies import Back, ChangeShown, Share, VersionShown, Why
 
-TEAM = Annotated[str, Path(max_length=200)]
 VERSION = Annotated[str, Path(max_length=200)]
 NO_REASON, BACK = Why(), Back()
 AT = "/v1/teams/{team}/versions"
@@ -46,7 +45,7 @@ def _changing(app: FastAPI, desk: Desk) -> None:
     async def done(team: str, name: str, caller: Caller, change: Callable[..., Any], **how: Any) -> VersionShown:
         def act() -> None:
             change(team, name, by=caller.name, **how)
-            desk.refresh()
+            desk.views.refresh()
 
         await desk.away(act)
         return await desk.away(_one, desk, team, name)
@@ -84,7 +83,7 @@ def _changing(app: FastAPI, desk: Desk) -> None:
 
 def _shown(desk: Desk, team: str) -> list[VersionShown]:
     known, sessions = desk.versions.known(team), desk.versions.open_sessions(team)
-    current = desk.view(team).current
+    current = desk.views.of(team).current
     return [
         VersionShown(
             version=v.alias,
@@ -102,4 +101,5 @@ def _shown(desk: Desk, team: str) -> list[VersionShown]:
 
 
 def _one(desk: Desk, team: str, name: str) -> VersionShown:
-    return next(v for v in _shown(desk, team) if name == v.version or v.hash.startswith(name))
+    alias = desk.versions.version(team, name).alias
+    return next(v for v in _shown(desk, team) if v.version == alias)

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy.exc import DBAPIError
 
 from runtime.store import StoreBusy
-from serving.errors import Busy, ServingError, TooLarge
+from serving.errors import Busy, Late, ServingError, TooLarge
 from serving.openai_api.answers import problem_of
 from serving.settings import Limits
 
@@ -79,12 +79,6 @@ class Guard:
         except Exception:  # noqa: BLE001 - whatever it was, it is logged, and not told
             _log.exception("a request failed")
             raise Broken("internal", "something went wrong here; it has been logged") from None
-
-
-class Late(ServingError):
-    """A request that took too long."""
-
-    status = 504
 
 
 class Broken(ServingError):

@@ -3,17 +3,15 @@
 import uuid
 from typing import Annotated, Any
 
-from fastapi import FastAPI, Header, Response
+from fastapi import FastAPI, Response
 from pydantic import Field
 
 from runtime.records import Closed
 from serving.access import Caller
 from serving.desk import Desk
-from serving.http.asking import asker
+from serving.http.asking import KEY, asker, tell
 from serving.rollout.feedback import Accepting, Receipt, Said, submit
 from serving.rollout.plan import RewardRule
-
-KEY = Annotated[str, Header(alias="idempotency-key", max_length=200)]
 
 
 class Given(Closed):
@@ -46,6 +44,5 @@ def feedback(app: FastAPI, desk: Desk, rule: RewardRule) -> None:
         )
         accepting = Accepting(rule=rule, statistics=statistics)
         receipt: Any = await desk.away(submit, desk.versions.store, given.team, said, accepting, desk.now())
-        response.headers["x-correlation-id"] = given.session
-        response.headers["x-agent-version"] = version
+        tell(response, given.session, version)
         return receipt

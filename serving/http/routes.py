@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
-from fastapi import Body, FastAPI, Header, Path, Request, Response
+from fastapi import Body, FastAPI, Path, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 
@@ -14,7 +14,7 @@ from serving.access import Caller
 from serving.desk import Desk
 from serving.errors import Busy, ServingError
 from serving.http.admin import steering
-from serving.http.asking import asker
+from serving.http.asking import KEY, TEAM, WISH, asker, tell
 from serving.http.bodies import Opening, RunDone, SessionEnded, SessionOpened, Turn, TurnTaken, Wrong
 from serving.http.judging import feedback
 from serving.openai_api.answers import error_of, problem_of, speaks_openai
@@ -22,10 +22,7 @@ from serving.openai_api.asked import BadChat
 from serving.openai_api.routes import openai_routes
 from serving.rollout.plan import RewardRule
 
-TEAM = Annotated[str, Path(max_length=200)]
 SESSION = Annotated[str, Path(max_length=200)]
-KEY = Annotated[str, Header(alias="idempotency-key", max_length=200)]
-WISH = Annotated[str, Header(alias="x-agent-version", max_length=200)]
 DRAWN = Opening()
 """What a request without a body opens."""
 WRONG: dict[int | str, dict[str, Any]] = {
@@ -64,7 +61,7 @@ def _health(app: FastAPI, desk: Desk) -> None:
     @app.get("/readyz")
     async def readyz() -> dict[str, bool]:
         """Every team has a current version that is ready."""
-        if why := desk.unready():
+        if why := desk.views.unready():
             raise Busy("not_ready", why)
         return {"ready": True}
 
@@ -79,7 +76,7 @@ def _sessions(app: FastAPI, desk: Desk) -> None:
     ) -> SessionOpened:  # fmt: skip
         """Open a session. It stays with its version to its end."""
         opened = await desk.open(team, caller, opening.payload(), wish=wish, key=key)
-        _tell(response, opened.session, opened.version)
+        tell(response, opened.session, opened.version)
         return SessionOpened(session=opened.session, team=team, version=opened.version)
 
     @app.post("/v1/teams/{team}/sessions/{session}/turns")
@@ -91,14 +88,14 @@ def _sessions(app: FastAPI, desk: Desk) -> None:
         With the header `Idempotency-Key` a turn is played once, and answered the same however often it is asked for.
         """
         version, turn = await desk.turn(team, caller, session, key=key and f"client:{key}", wish=wish)
-        _tell(response, session, version)
+        tell(response, session, version)
         return TurnTaken(**turn, session=session, version=version)
 
     @app.delete("/v1/teams/{team}/sessions/{session}")
     async def end_session(team: TEAM, session: SESSION, response: Response, caller: Caller = known) -> SessionEnded:
         """End a session."""
         version = await desk.end(team, caller, session)
-        _tell(response, session, version)
+        tell(response, session, version)
         return SessionEnded(session=session, version=version)
 
     @app.post("/v1/teams/{team}/runs")
@@ -108,7 +105,7 @@ def _sessions(app: FastAPI, desk: Desk) -> None:
     ) -> RunDone:  # fmt: skip
         """Open a session and play it to its end."""
         opened, turns = await desk.run(team, caller, opening.payload(), wish=wish, key=key)
-        _tell(response, opened.session, opened.version)
+        tell(response, opened.session, opened.version)
         return RunDone(session=opened.session, team=team, version=opened.version, **_summary(turns))
 
 
@@ -121,11 +118,6 @@ def _summary(turns: list[Mapping[str, Json]]) -> dict[str, Any]:
         "cost_usd": sum(t["cost_usd"] for t in turns),
         "degraded": any(t["degraded"] for t in turns),
     }
-
-
-def _tell(response: Response, session: str, version: str) -> None:
-    response.headers["x-correlation-id"] = session
-    response.headers["x-agent-version"] = version
 
 
 async def _wrong(request: Request, error: Exception) -> Response:

@@ -36,7 +36,7 @@ class Models:
         """Every model that new sessions can have. Reads the registry where a version is new: not for an event loop."""
         made: list[dict[str, Any]] = []
         for team in self._desk.versions.registries:
-            view = self._desk.view(team)
+            view = self._desk.views.of(team)
             for known in (v for v in view.known if v.state == "ready"):
                 for role in self.roles(team, known):
                     made += [_shown(n, known) for n in _names(team, role, known.alias, view.current)]
@@ -59,7 +59,7 @@ class Models:
     def meant(self, name: str) -> Meant:
         """A model's name, matched against what there is. Raises NoSuchModel."""
         for team in self._desk.versions.registries:
-            for known in self._desk.view(team).known:
+            for known in self._desk.views.of(team).known:
                 for role in self.roles(team, known):
                     whole = f"{team}/{role}"
                     if name == whole or name.startswith(f"{whole}@"):

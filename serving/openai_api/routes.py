@@ -9,9 +9,9 @@ from fastapi import FastAPI, Header, Response
 from fastapi.responses import StreamingResponse
 
 from serving.access import Caller
-from serving.desk import Desk, Opened
+from serving.desk import Desk
 from serving.errors import UnknownVersion
-from serving.http.asking import asker
+from serving.http.asking import WISH, asker, told
 from serving.openai_api.answers import Told, collected, refused, streamed
 from serving.openai_api.bodies import Completion
 from serving.openai_api.models import Meant, Models, no_model
@@ -19,7 +19,6 @@ from serving.openai_api.reading import chat_of
 from serving.openai_api.shown import ChatCompletion, ModelList, ModelShown
 
 SESSION = Annotated[str, Header(alias="x-session-id", max_length=200)]
-WISH = Annotated[str, Header(alias="x-agent-version", max_length=200)]
 
 
 def openai_routes(app: FastAPI, desk: Desk) -> None:
@@ -68,21 +67,17 @@ def _chatting(app: FastAPI, desk: Desk, models: Models) -> None:
         except UnknownVersion:
             raise no_model(body.model) from None
         pieces = desk.say(meant.team, opened, chat)
-        told = Told(uuid.uuid4().hex, f"{meant.team}/{meant.role}@{opened.version}", int(time.time()))
-        headers = _headers(opened)
+        saying = Told(uuid.uuid4().hex, f"{meant.team}/{meant.role}@{opened.version}", int(time.time()))
+        headers = told(opened.session, opened.version)
         if not body.stream:
             response.headers.update(headers)
             async with aclosing(pieces):
-                return await collected(told, pieces)
+                return await collected(saying, pieces)
         first = await anext(pieces)
         if first.get("kind") == "refused":
             raise refused(first)
         counted = bool(body.stream_options and body.stream_options.include_usage)
-        events = streamed(told, first, pieces, counted)
+        events = streamed(saying, first, pieces, counted)
         return StreamingResponse(
             events, media_type="text/event-stream", headers={**headers, "cache-control": "no-store"}
         )
-
-
-def _headers(opened: Opened) -> dict[str, str]:
-    return {"x-correlation-id": opened.session, "x-agent-version": opened.version}

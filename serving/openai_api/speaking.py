@@ -138,7 +138,7 @@ def _chosen(talker: Talker, chat: Chat, sampling: Sampling) -> Iterator[Piece]:
         )
     yield {"kind": "begun", "tokens": len(talker.role_prompt(seen))}
     picked = sampling.pick(talker.scores(seen, legal), 0)
-    yield _as_call(talker.features.text.calls[picked])
+    yield _as_call(_own(talker.features.text.calls[picked]))
     yield {"kind": "end", "finish": "tool_calls", "tokens": len(spec.calls[picked])}
 
 
@@ -156,13 +156,17 @@ def _call_of(talker: Talker, written: Iterator[int], prompt: int) -> Iterator[Pi
     tokens = list(written)
     text = talker.read(tokens)
     whole = bool(tokens) and tokens[-1] == talker.end
-    yield _as_call(text) if whole else {"kind": "text", "text": text}
+    yield _as_call(_own(text)) if whole else {"kind": "text", "text": text}
     yield {"kind": "end", "finish": "tool_calls" if whole else "length", "tokens": len(tokens)}
 
 
-def _as_call(text: str) -> Piece:
+def _own(text: str) -> ToolCall:
     call = parse_call(text)
     assert isinstance(call, ToolCall), "the grammar lets nothing else be written"
+    return call
+
+
+def _as_call(call: ToolCall) -> Piece:
     return {"kind": "call", "name": call.tool, "arguments": json.dumps(dict(call.args), ensure_ascii=False)}
 
 
@@ -194,7 +198,7 @@ def _call_among(text: str, tools: Sequence[Offered]) -> Piece | None:
     call = parse_call(text)
     if not isinstance(call, ToolCall) or call.tool not in {t.name for t in tools}:
         return None
-    return {"kind": "call", "name": call.tool, "arguments": json.dumps(dict(call.args), ensure_ascii=False)}
+    return _as_call(call)
 
 
 def _grammar_of(talker: Talker, tools: Sequence[Offered]) -> tuple[CallGrammar, Any]:

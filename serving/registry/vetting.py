@@ -6,7 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from policies.export import MANIFEST, BadExport, content_hash
+from policies.export import MANIFEST, BadExport
 from serving.errors import RefusedExport
 
 if TYPE_CHECKING:
@@ -51,11 +51,6 @@ def checked_files(directory: Path) -> dict[str, bytes]:
             code = "truncated" if _cut_short(path, data) else "corrupt"
             raise RefusedExport(code, f"{path} is not what was exported ({len(data)} bytes)")
     return files
-
-
-def name_of(directory: Path) -> str:
-    """The hash of an export's content. Raises RefusedExport."""
-    return content_hash(checked_files(directory))
 
 
 def _listed(directory: Path) -> Mapping[str, str]:

@@ -11,8 +11,7 @@ from ray.exceptions import RayActorError
 from ray.serve.exceptions import BackPressureError, RayServeException
 from ray.serve.handle import DeploymentHandle
 
-from serving.desk import Late
-from serving.errors import Busy
+from serving.errors import Busy, Late
 from serving.openai_api.asked import Chat, Piece
 from serving.playing import Answer
 from serving.server.seat import app_name

@@ -46,12 +46,11 @@ def built(settings: Serving) -> Any:
     from serving.http.measured import Measured
     from serving.http.routes import application as routes
     from serving.pins import Pins
-    from serving.registry import Objects
     from serving.rollout.plan import Plan
     from serving.rollout.tables import make_tables
     from serving.server.reach import ServeReach
+    from serving.server.start import versions_of
     from serving.tables import open_serving_store
-    from serving.versions import Versions
     from telemetry.metrics.watching import Watch
 
     store = make_tables(open_serving_store(reference(settings.store_at)))
@@ -59,12 +58,12 @@ def built(settings: Serving) -> Any:
     def redis() -> Any:
         return client_of(reference(settings.redis_at))
 
-    versions = Versions(store, {name: Objects(t.registry) for name, t in settings.teams.items()}, redis)
+    versions = versions_of(settings, store)
     tokens = {name: token_at(at) for name, at in settings.tokens.items()}
     access = Access(tokens, settings.http.admins, shared_secret(store))
     pins = Pins(store, redis, settings.limits.idle_s)
     desk = Desk(versions, pins, access, ServeReach(), settings.limits)
-    desk.refresh()
+    desk.views.refresh()
     watch = Watch(0, "router", settings.watched.targets, settings.watched.otlp)
     guarded = Guard(routes(desk, (settings.rollout or Plan()).reward), settings.limits)
     return Measured(guarded, watch, frozenset(settings.teams))

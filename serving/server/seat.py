@@ -1,7 +1,6 @@
 """A version's Serve application: replicas that have shown that they decide as the version did at its export."""
 
 import asyncio
-import os
 from collections.abc import AsyncGenerator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -76,10 +75,6 @@ class Seat:
         pieces, loop = self._speaker.said(chat), asyncio.get_running_loop()
         while (piece := await loop.run_in_executor(self._threads, next, pieces, None)) is not None:
             yield piece
-
-    async def pid(self) -> int:
-        """The replica's process."""
-        return os.getpid()
 
 
 def _speaker(version: Any, greedy: bool) -> Any:

@@ -17,7 +17,7 @@ from serving.access import make_token, token_at
 from serving.registry import Objects
 from serving.server.judging import judged
 from serving.server.watching import watched
-from serving.settings import Serving
+from serving.settings import GENERATED, Serving
 from serving.tables import open_serving_store
 from serving.versions import Versions
 
@@ -75,7 +75,7 @@ def serving(settings: Serving) -> Generator[Server]:
 
 def _tokens(settings: Serving) -> None:
     if not settings.http.tokens:
-        make_token(Path(settings.tokens["admin"].removeprefix("file:")))
+        make_token(Path(settings.tokens[GENERATED].removeprefix("file:")))
     for at in settings.tokens.values():
         token_at(at)
 

@@ -38,7 +38,7 @@ def versions_look(versions: Versions) -> Look:
     def look(meters: Meters) -> None:
         for team in versions.registries:
             known, counts = versions.known(team), versions.open_sessions(team)
-            shares = _shares(known, versions.current(team) if versions.seated(team) else "")
+            shares = _shares(known, versions.seated(team))
             for each in known:
                 labels = {"team": team, "version": each.alias}
                 before = states.get((team, each.alias))

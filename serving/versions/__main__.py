@@ -93,7 +93,7 @@ def _versions(file: Path) -> Generator["Versions"]:
 
 def _list(versions: "Versions", asked: argparse.Namespace) -> int:
     known, sessions = versions.known(asked.team), versions.open_sessions(asked.team)
-    current = versions.current(asked.team) if versions.seated(asked.team) else ""
+    current = versions.seated(asked.team)
     for each in known:
         share = "current" if each.alias == current else f"{each.ratio:.2%}" if each.ratio else ""
         said = f"{each.alias:6} {each.state:10} {share:8} {sessions.get(each.alias, 0):6} sessions  {each.hash}"

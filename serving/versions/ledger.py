@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
-from sqlalchemy import func, select, text, update
+from sqlalchemy import select, text, update
 from sqlalchemy.engine import Connection
 
 from runtime.records import Json
@@ -138,11 +138,6 @@ def history(connection: Connection, team: str, last: int = 1000) -> list[Change]
     """The newest changes, oldest first."""
     newest = select(CHANGES).where(CHANGES.c.team == team).order_by(CHANGES.c.id.desc()).limit(last)
     return [_change(row) for row in connection.execute(newest)][::-1]
-
-
-def newest_change(connection: Connection) -> int:
-    """The number of the newest change of any team; 0: there is none."""
-    return connection.execute(select(func.max(CHANGES.c.id))).scalar() or 0
 
 
 def _known(row: Any) -> Known:

@@ -21,6 +21,8 @@ from serving.versions import ledger, ratios
 from serving.versions.ledger import Change, Known
 
 _log = logging.getLogger(__name__)
+Share = tuple[float, int]
+"""A version's share of new sessions, and the change that set it."""
 
 
 class Versions:
@@ -54,14 +56,14 @@ class Versions:
     def current(self, team: str) -> str:
         """The version that new sessions get by default."""
         self._registry(team)
-        alias, _ = self.store.read(lambda c: ledger.current(c, team))
+        alias = self.seated(team)
         if not alias:
             raise UnknownVersion(f"{team} has no current version yet: promote one")
         return alias
 
-    def seated(self, team: str) -> bool:
-        """Whether the team has a current version."""
-        return bool(self.store.read(lambda c: ledger.current(c, team))[0])
+    def seated(self, team: str) -> str:
+        """The version that new sessions get by default; empty: nothing has been promoted yet."""
+        return self.store.read(lambda c: ledger.current(c, team))[0]
 
     def ratios(self, team: str) -> Mapping[str, float]:
         """The share of new sessions that each canary gets."""
@@ -123,34 +125,26 @@ class Versions:
     def canary(self, team: str, version: str, ratio: float, *, by: str, why: str) -> None:
         """Give a version that is ready this share of new sessions."""
 
-        def share(connection: Connection) -> tuple[str, int]:
-            known = ledger.version(connection, team, version)
+        def share(connection: Connection, known: Known) -> Share:
             current, _ = ledger.current(connection, team)
             everyone = ledger.versions(connection, team)
             if said := ratios.objection(everyone, {known.alias: ratios.parsed(str(ratio))}, current):
                 raise NotNow("bad_ratio", said)
-            return known.alias, self._share(connection, known, ratio, (by, why))
+            return self._share(connection, known, ratio, "canary", (by, why), before=known.ratio, ratio=ratio)
 
-        self._registry(team)
-        alias, change = self.store.write(share)
-        self._show(team, {alias: (ratio, change)})
+        self._steer(team, version, share)
 
     def promote(self, team: str, version: str, *, by: str, why: str) -> None:
         """Make a version that is ready the current one; its share as a canary ends with that."""
 
-        def seat(connection: Connection) -> tuple[str, int]:
-            known = ledger.version(connection, team, version)
+        def seat(connection: Connection, known: Known) -> Share:
             if known.state != "ready":
                 raise NotNow("not_ready", f"{known.alias} is {known.state}: only one that is ready can be promoted")
             before, _ = ledger.current(connection, team)
             ledger.seat(connection, team, known.alias)
-            change = self._note(connection, team, known.alias, "promote", (by, why), before=before)
-            ledger.set_ratio(connection, team, known.alias, 0.0, change)
-            return known.alias, change
+            return self._share(connection, known, 0.0, "promote", (by, why), before=before)
 
-        self._registry(team)
-        alias, change = self.store.write(seat)
-        self._show(team, {alias: (0.0, change)})
+        self._steer(team, version, seat)
 
     def rollback(self, team: str, version: str, *, by: str, why: str, pinned: Pinned = "finish") -> None:
         """Give this version no new sessions any more; if it was the current one, the one before takes its place.
@@ -159,54 +153,35 @@ class Versions:
             NotNow: there is none to take its place, or sessions cannot go on with it.
         """
 
-        def back(connection: Connection) -> tuple[str, int]:
-            known = ledger.version(connection, team, version)
+        def back(connection: Connection, known: Known) -> Share:
             heir = self._heir(connection, known)
             moved = self._settle(connection, known, heir, pinned)
-            what = {"heir": heir, "pinned": pinned, "sessions": moved, "ratio": known.ratio}
-            change = self._note(connection, team, known.alias, "rollback", (by, why), **what)
-            ledger.set_ratio(connection, team, known.alias, 0.0, change)
             if known.state == "ready":
                 ledger.move(connection, known, "draining")
-            return known.alias, change
+            what = {"heir": heir, "pinned": pinned, "sessions": moved, "ratio": known.ratio}
+            return self._share(connection, known, 0.0, "rollback", (by, why), **what)
 
-        self._registry(team)
-        alias, change = self.store.write(back)
-        self._show(team, {alias: (0.0, change)})
+        self._steer(team, version, back)
 
     def drain(self, team: str, version: str, *, by: str, why: str) -> None:
         """Give a version no new sessions any more, not even those that ask for it."""
 
-        def drain(connection: Connection) -> tuple[str, int]:
-            known = ledger.version(connection, team, version)
+        def drain(connection: Connection, known: Known) -> Share:
             self._not_current(connection, known)
-            if known.state != "draining":
-                ledger.move(connection, known, "draining")
-            change = self._note(connection, team, known.alias, "drain", (by, why), before=known.state)
-            ledger.set_ratio(connection, team, known.alias, 0.0, change)
-            return known.alias, change
+            return self._leave(connection, known, "draining", "drain", (by, why))
 
-        self._registry(team)
-        alias, change = self.store.write(drain)
-        self._show(team, {alias: (0.0, change)})
+        self._steer(team, version, drain)
 
     def retire(self, team: str, version: str, *, by: str, why: str) -> None:
         """Stop a version that no session is open on. Raises NotNow where one is, or it is the current one."""
 
-        def end(connection: Connection) -> tuple[str, int]:
-            known = ledger.version(connection, team, version)
+        def end(connection: Connection, known: Known) -> Share:
             self._not_current(connection, known)
             if many := pins.open_pins(connection, team).get(known.alias, 0):
                 raise NotNow("open_sessions", f"{many} sessions are open on {known.alias}: drain it first")
-            if known.state != "retired":
-                ledger.move(connection, known, "retired")
-            change = self._note(connection, team, known.alias, "retire", (by, why), before=known.state)
-            ledger.set_ratio(connection, team, known.alias, 0.0, change)
-            return known.alias, change
+            return self._leave(connection, known, "retired", "retire", (by, why))
 
-        self._registry(team)
-        alias, change = self.store.write(end)
-        self._show(team, {alias: (0.0, change)})
+        self._steer(team, version, end)
 
     def settle(self, known: Known, state: ledger.State, reason: str, by: str) -> None:
         """Note what became of a version that was being deployed. Raises Clash if somebody else moved it meanwhile."""
@@ -259,10 +234,32 @@ class Versions:
         if ledger.current(connection, known.team)[0] == known.alias:
             raise NotNow("current", f"{known.alias} is the current version: promote another one first")
 
-    def _share(self, connection: Connection, known: Known, ratio: float, whose: tuple[str, str]) -> int:
-        change = self._note(connection, known.team, known.alias, "canary", whose, before=known.ratio, ratio=ratio)
-        ledger.set_ratio(connection, known.team, known.alias, ratio, change)
-        return change
+    def _steer(self, team: str, version: str, act: Callable[[Connection, Known], Share]) -> None:
+        """Do something to a version, in one transaction, and show the share that it has since."""
+
+        def acted(connection: Connection) -> tuple[str, Share]:
+            known = ledger.version(connection, team, version)
+            return known.alias, act(connection, known)
+
+        self._registry(team)
+        alias, (ratio, change) = self.store.write(acted)
+        self._show(team, alias, ratio, change)
+
+    def _leave(
+        self, connection: Connection, known: Known, state: ledger.State, action: str, whose: tuple[str, str]
+    ) -> Share:
+        """Bring a version into a state in which it gets no new sessions."""
+        if known.state != state:
+            ledger.move(connection, known, state)
+        return self._share(connection, known, 0.0, action, whose, before=known.state)
+
+    def _share(
+        self, connection: Connection, known: Known, share: float, action: str, whose: tuple[str, str], **what: Any
+    ) -> Share:
+        """Note what was done to a version, and the share of new sessions that it has since."""
+        change = self._note(connection, known.team, known.alias, action, whose, **what)
+        ledger.set_ratio(connection, known.team, known.alias, share, change)
+        return share, change
 
     def _note(
         self, connection: Connection, team: str, alias: str, action: str, whose: tuple[str, str], **what: Any
@@ -271,11 +268,9 @@ class Versions:
         made = Change(team=team, version=alias, action=action, by=by, why=why, what=what, at=self._clock())
         return ledger.note(connection, made)
 
-    def _show(self, team: str, shares: Mapping[str, tuple[float, int]]) -> None:
-        """Write ratios where operators look. They hold all the same: routers put back what is missing there."""
+    def _show(self, team: str, alias: str, ratio: float, change: int) -> None:
+        """Write a ratio where operators look. It holds all the same: routers put back what is missing there."""
         try:
-            client = self._client()
-            for alias, (ratio, change) in shares.items():
-                ratios.put(client, team, alias, ratio, change)
+            ratios.put(self._client(), team, alias, ratio, change)
         except (RedisError, OSError, ServiceUnavailable) as error:
-            _log.warning("Redis does not show the new ratios yet: %s", error)
+            _log.warning("Redis does not show the new ratio yet: %s", error)

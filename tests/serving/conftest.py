@@ -74,7 +74,7 @@ def serving_two(directory: Path, exports: tuple[Path, Path], wait_until: WaitUnt
 def ready(server: Server, team: str = TEAM) -> bool:
     known = server.versions.known(team)
     assert not [v.reason for v in known if v.state == "failed"]
-    return all(v.state == "ready" for v in known) and server.versions.seated(team)
+    return all(v.state == "ready" for v in known) and bool(server.versions.seated(team))
 
 
 def answers(server: Server) -> bool:

@@ -76,9 +76,9 @@ def house(
         bounds = limits or Limits()
         pins = Pins(store, lambda: client_of(redis), bounds.idle_s)
         desk = Desk(versions, pins, Access(tokens, ["admin"], shared_secret(store)), Here(versions, loaded), bounds)
-        desk.refresh()
+        desk.views.refresh()
         with _listening(Guard(application(desk, RewardRule()), bounds)) as url:
-            yield House(url, versions, desk.refresh)
+            yield House(url, versions, desk.views.refresh)
         store.close()
 
 
