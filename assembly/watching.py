@@ -8,7 +8,7 @@ from typing import Any
 from assembly.versions import Version
 from runtime.store import Store, history
 from telemetry.metrics.live import LiveFeed, Phase
-from telemetry.metrics.watching import Look, Watch, agent_memory, bus_look, models_look
+from telemetry.metrics.watching import Look, Watch, bus_look, memory, models_look
 from telemetry.recorder import Counting, Thread
 from telemetry.traces.exporting import Exporting
 from telemetry.traces.sinks import CollectorSink, FileSink, Sink
@@ -21,7 +21,7 @@ SHORT = 12
 def watch_agent(watched: Watched, role: str, version: Version) -> Watch:
     """Show how the agent in this process is, for as long as the process lives."""
     policy = version.seats[role]
-    looks = (agent_memory(role), models_look(lambda: asked_models(policy)))
+    looks = (memory("agent.memory", agent_id=role), models_look(lambda: asked_models(policy)))
     return Watch(0, f"agent_{role}", watched.targets, watched.otlp, looks)
 
 

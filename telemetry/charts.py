@@ -4,7 +4,7 @@ A colour that begins with ``--`` is a variable of the page's style sheet: the pa
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from itertools import cycle
@@ -21,8 +21,10 @@ RAW, SMOOTHED, WINDOWED = "raw", "smoothed", "windowed"
 SMOOTHING = {WINDOWED: f"mean of {WINDOW} iterations", SMOOTHED: f"moving average ({DECAY:g})"}
 ROOM = 0.05
 """Share of the value axis above and below what it has to show."""
+OURS = "this team"
+"""The team's name beside the baselines'."""
 Interval = tuple[float, float]
-Value = Callable[[IterationReport, str], Figure]
+Value = Callable[[IterationReport], Figure]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,14 +51,7 @@ class Chart:
 
 def result_chart(run: Run) -> Chart:
     """The team's held-out return beside every baseline, with the intervals that were measured."""
-    evaluation = run.evaluation
-    rows: dict[str, tuple[float, Interval | None]] = {}
-    for name, value in run.baselines.items():
-        if value is not None:
-            rows[name] = (value, evaluation.baselines_ci95.get(name) if evaluation else None)
-    if evaluation is not None and evaluation.return_mean is not None:
-        rows["this team"] = (evaluation.return_mean, evaluation.return_ci95)
-    ranked = dict(sorted(rows.items(), key=lambda item: item[1][0]))
+    ranked = _ranked(run)
     measured = {_shown(name): entry for name, entry in ranked.items() if entry[1] is not None}
     intervals = {
         "type": "scatter",
@@ -67,7 +62,6 @@ def result_chart(run: Run) -> Chart:
         "hoverinfo": "skip",
         "marker": {"size": 1, "color": INK},
     }
-    ours = [name == "this team" for name in ranked]
     points = {
         "type": "scatter",
         "mode": "markers+text",
@@ -78,17 +72,34 @@ def result_chart(run: Run) -> Chart:
         "textfont": {"size": 12, "color": INK},
         "cliponaxis": False,
         "hovertemplate": "%{y}: %{x:.2f}<extra></extra>",
-        "marker": {
-            "size": [14 if us else 10 for us in ours],
-            "symbol": ["diamond" if us else "circle" for us in ours],
-            "color": [COLOURS[0] if us else GREY for us in ours],
-        },
+        "marker": _marks([name == OURS for name in ranked]),
     }
     layout = _layout("return per episode", "", height=90 + 44 * len(ranked))
     order = {"categoryorder": "array", "categoryarray": points["y"]}
     layout["yaxis"] |= {**order, "showgrid": False, "range": [-0.6, len(ranked) - 0.35]}
     summary = ", ".join(f"{name} {value:.2f}" for name, (value, _) in ranked.items())
     return Chart(title="Result beside the baselines", data=[points, intervals], layout=layout, summary=summary)
+
+
+def _ranked(run: Run) -> dict[str, tuple[float, Interval | None]]:
+    """Mean return and interval of every baseline and of the team, the lowest first."""
+    evaluation = run.evaluation
+    rows: dict[str, tuple[float, Interval | None]] = {}
+    for name, value in run.baselines.items():
+        if value is not None:
+            rows[name] = (value, evaluation.baselines_ci95.get(name) if evaluation else None)
+    if evaluation is not None and evaluation.return_mean is not None:
+        rows[OURS] = (evaluation.return_mean, evaluation.return_ci95)
+    return dict(sorted(rows.items(), key=lambda item: item[1][0]))
+
+
+def _marks(ours: Sequence[bool]) -> dict[str, Any]:
+    """A large diamond for the team, small circles for the others."""
+    return {
+        "size": [14 if us else 10 for us in ours],
+        "symbol": ["diamond" if us else "circle" for us in ours],
+        "color": [COLOURS[0] if us else GREY for us in ours],
+    }
 
 
 def learning_chart(runs: Mapping[str, Run]) -> Chart:
@@ -107,18 +118,18 @@ def learning_chart(runs: Mapping[str, Run]) -> Chart:
 
 def agents_chart(run: Run, title: str, figure: Callable[[AgentReport], Figure]) -> Chart:
     """One figure of every agent over env steps."""
-    return _lines(title, {agent: (run.iterations, _of_agent(agent, figure)) for agent in run.agents})
+    return _lines(title, {agent: (run.iterations, of_agent(agent, figure)) for agent in run.agents})
 
 
 def rewards_chart(run: Run, agent: str) -> Chart:
     """What an agent is paid in all and by each reward term, per episode."""
-    lines = {"in all": (run.iterations, _of_agent(agent, lambda a: a.return_mean))}
-    for term in _names(run, agent, lambda a: a.terms):
-        lines[term] = (run.iterations, _of_agent(agent, lambda a, term=term: a.terms.get(term)))
+    lines = {"in all": (run.iterations, of_agent(agent, lambda a: a.return_mean))}
+    for term in names_of([run], agent, lambda a: a.terms):
+        lines[term] = (run.iterations, of_agent(agent, lambda a, term=term: a.terms.get(term)))
     return _lines(f"{agent}: reward terms per episode", lines)
 
 
-def compared_chart(title: str, runs: Mapping[str, Run], value: Callable[[IterationReport], Figure]) -> Chart:
+def compared_chart(title: str, runs: Mapping[str, Run], value: Value) -> Chart:
     """One figure of several runs over each other."""
     return _lines(title, {name: (run.iterations, value) for name, run in runs.items()})
 
@@ -128,7 +139,7 @@ def calls_chart(run: Run, agent: str) -> Chart:
     reports = [r for r in run.iterations if agent in r.agents]
     places = range(0, len(reports), max(1, len(reports) // (POINTS // 4)))
     steps = [reports[k].env_steps for k in places]
-    names = _names(run, agent, lambda a: a.tool_mix)
+    names = names_of([run], agent, lambda a: a.tool_mix)
     data: list[dict[str, Any]] = []
     for name, colour in zip(names, cycle(COLOURS), strict=False):
         shares = [reports[k].agents[agent].tool_mix.get(name, 0.0) for k in places]
@@ -146,18 +157,20 @@ def _team_return(report: IterationReport) -> Figure:
     return report.return_mean
 
 
-def _of_agent(agent: str, figure: Callable[[AgentReport], Figure]) -> Callable[[IterationReport], Figure]:
+def of_agent(agent: str, figure: Callable[[AgentReport], Figure]) -> Value:
+    """An agent's figure of an iteration; None where it had no part in it."""
     return lambda report: figure(report.agents[agent]) if agent in report.agents else None
 
 
-def _names(run: Run, agent: str, part: Callable[[AgentReport], Mapping[str, Figure]]) -> list[str]:
-    reports = [r for r in run.iterations if agent in r.agents]
+def names_of(runs: Iterable[Run], agent: str, part: Callable[[AgentReport], Mapping[str, Figure]]) -> list[str]:
+    """The names in a part of an agent's figures, such as its reward terms, over all iterations of the runs."""
+    reports = [r for run in runs for r in run.iterations if agent in r.agents]
     return list(dict.fromkeys(name for r in reports for name in part(r.agents[agent])))
 
 
 def _lines(
     title: str,
-    named: Mapping[str, tuple[Sequence[IterationReport], Callable[[IterationReport], Figure]]],
+    named: Mapping[str, tuple[Sequence[IterationReport], Value]],
     *,
     baselines: Mapping[str, Figure] | None = None,
 ) -> Chart:

@@ -15,16 +15,22 @@ NOISY = (
 """Loggers that tell every single failure."""
 
 
+def signal_url(address: str, signal: str) -> str:
+    """Where a collector takes ``metrics`` or ``traces``."""
+    return f"{address.rstrip('/')}/v1/{signal}"
+
+
 class Collector:
     """What is known of a collector: whether it answers.
 
     Args:
         address: where it is.
-        what: what it gets, for people to read.
+        signal: what it gets: ``metrics`` or ``traces``.
     """
 
-    def __init__(self, address: str, what: str) -> None:
-        self.address, self.what = address.rstrip("/"), what
+    def __init__(self, address: str, signal: str) -> None:
+        self.address, self.signal = address.rstrip("/"), signal
+        self.url = signal_url(address, signal)
         self.away = False
         for name in NOISY:
             logging.getLogger(name).addFilter(_nothing)
@@ -32,7 +38,7 @@ class Collector:
     def told(self, *, ok: bool) -> None:
         """Note how an export went; a change is said."""
         if ok and self.away:
-            LOG.warning("%s: the collector answers again, it gets %s", self.address, self.what)
+            LOG.warning("%s: the collector answers again, it gets %s", self.address, self.signal)
         elif not ok and not self.away:
             LOG.warning(
                 "%s: the collector does not answer; everything goes on without it, it is tried again", self.address

@@ -12,6 +12,9 @@ from telemetry.scalars import RESULT, EvaluationReport, Figure, IterationReport,
 
 METRICS, RECORDS, RESULT_FILE, EXPERIMENT = "metrics.jsonl", "records", "result.json", "experiment.yaml"
 
+NOT_ENDED = "not ended"
+"""The status of a run without a result."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Run:
@@ -35,6 +38,23 @@ class Run:
         if self.result is not None and self.result.eval is not None:
             return self.result.eval
         return next((r.evaluation for r in reversed(self.iterations) if r.evaluation), None)
+
+    @property
+    def score(self) -> Figure:
+        """The final score, or else that of the last evaluation."""
+        if self.result is not None and self.result.score is not None:
+            return self.result.score
+        return self.evaluation.score if self.evaluation else None
+
+    @property
+    def last(self) -> IterationReport | None:
+        """The last iteration on record."""
+        return self.iterations[-1] if self.iterations else None
+
+    @property
+    def status(self) -> str:
+        """How it ended, in a word."""
+        return self.result.status if self.result else NOT_ENDED
 
     @property
     def baselines(self) -> dict[str, Figure]:

@@ -78,7 +78,7 @@ class _Exporter(OTLPMetricExporter):
 
     def __init__(self, otlp: str) -> None:
         self._collector = Collector(otlp, "metrics")
-        super().__init__(f"{self._collector.address}/v1/metrics", timeout=TIMEOUT_S)
+        super().__init__(self._collector.url, timeout=TIMEOUT_S)
 
     def export(
         self, metrics_data: MetricsData, timeout_millis: float | None = 1000 * TIMEOUT_S, **kwargs: Any

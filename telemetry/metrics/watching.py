@@ -1,7 +1,6 @@
 """A process' port, and what is looked at again and again to fill it."""
 
 import logging
-import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -34,7 +33,7 @@ class Watch:
         self, port: int, job: str, targets: Path | None, otlp: str | None = None, looks: Sequence[Look] = ()
     ) -> None:
         self.port = MetricsPort(port, job, targets, otlp)
-        self._looks, self._targets = [memory(job), *looks], targets
+        self._looks, self._targets = [memory("process.memory", part=job), *looks], targets
         self._failing: set[int] = set()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="metrics", daemon=True)
@@ -77,12 +76,12 @@ class Watch:
                     LOG.warning("a figure cannot be had just now; it is tried again: %r", error)
 
 
-def memory(part: str) -> Look:
-    """This process' resident memory."""
+def memory(name: str, **labels: str) -> Look:
+    """This process' resident memory, as that instrument."""
     process = psutil.Process()
 
     def look(meters: Meters) -> None:
-        meters.record("process.memory", process.memory_info().rss, part=part)
+        meters.record(name, process.memory_info().rss, **labels)
 
     return look
 
@@ -90,31 +89,29 @@ def memory(part: str) -> Look:
 class Totals:
     """Turns totals, as parts tell them, into what counters are fed: what came since."""
 
-    def __init__(self, meters: Meters) -> None:
-        self._meters = meters
+    def __init__(self) -> None:
         self._last: dict[tuple[str, ...], float] = {}
 
-    def record(self, name: str, total: float, **labels: str) -> None:
+    def record(self, meters: Meters, name: str, total: float, **labels: str) -> None:
         """Add what came since the last total; a total that fell began anew."""
         key = (name, *labels.values())
         before = self._last.get(key, 0.0)
         self._last[key] = total
-        self._meters.record(name, total - before if total >= before else total, **labels)
+        meters.record(name, total - before if total >= before else total, **labels)
 
 
 def bus_look(stats: Callable[[], Mapping[str, Any]]) -> Look:
     """How a bus is doing, from what ``EventBus.stats`` tells."""
-    totals: list[Totals] = []
+    totals = Totals()
 
     def look(meters: Meters) -> None:
-        totals[:] = totals or [Totals(meters)]
         told = stats()
         for field in ("depth", "pending", "lag", "length"):
             for stream, value in told[field].items():
                 meters.record(f"bus.{field}", value, stream=stream)
         for stream, age in told["oldest_pending_s"].items():
             meters.record("bus.oldest_pending", age, stream=stream)
-        totals[0].record("bus.redeliveries", told["redeliveries"])
+        totals.record(meters, "bus.redeliveries", told["redeliveries"])
         for field in ("dead_letters", "unsent", "scheduled"):
             meters.record(f"bus.{field}", told[field])
         meters.record("store.wal", told["wal_bytes"])
@@ -128,15 +125,5 @@ def models_look(stats: Callable[[], Sequence[Mapping[str, int | str]]]) -> Look:
     def look(meters: Meters) -> None:
         for told in stats():
             meters.record("model.breaker", int(told["breaker"] != "closed"), model=str(told["model"]))
-
-    return look
-
-
-def agent_memory(role: str) -> Look:
-    """The resident memory of the agent that lives in this process."""
-    process = psutil.Process(os.getpid())
-
-    def look(meters: Meters) -> None:
-        meters.record("agent.memory", process.memory_info().rss, agent_id=role)
 
     return look

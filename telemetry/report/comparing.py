@@ -1,20 +1,20 @@
 """Several runs side by side: results with intervals and differences, curves over each other, settings that differ."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import hypot
 from pathlib import Path
 from typing import Any, cast
 
-from telemetry.charts import compared_chart, learning_chart
+from telemetry.charts import Chart, compared_chart, learning_chart, names_of, of_agent
 from telemetry.figures import NONE, duration, interval, number
 from telemetry.html import Html, join, table, tag
 from telemetry.report import curves
 from telemetry.report.page import Section, box, chart_box
 from telemetry.report.reading import Account
-from telemetry.report.sections import BAD, GOOD, LOOKS, OPEN, pill
+from telemetry.report.sections import BAD, GOOD, OPEN, pill, status
 from telemetry.run_dir import Run
-from telemetry.scalars import AgentReport, EvaluationReport, Figure, IterationReport, largest_kl, mean_entropy
+from telemetry.scalars import EvaluationReport, largest_kl, mean_entropy
 
 Named = Mapping[str, Account]
 """Runs by a short name of their own."""
@@ -53,13 +53,12 @@ def results(runs: Named) -> Section:
 
 def _result(name: str, run: Run, first: EvaluationReport | None) -> list[str]:
     evaluation, result = run.evaluation, run.result
-    last = run.iterations[-1] if run.iterations else None
-    status = result.status if result else "not ended"
+    last = run.last
     return [
         name,
-        pill(status, LOOKS.get(status, BAD) if result else OPEN),
+        status(run),
         str(result.seed) if result else NONE,
-        number(result.score if result else evaluation.score if evaluation else None, ".3f"),
+        number(run.score, ".3f"),
         number(evaluation.return_mean) if evaluation else NONE,
         interval(evaluation.return_ci95 if evaluation else None),
         difference(evaluation, first),
@@ -97,23 +96,14 @@ def figures(runs: Named) -> Section | None:
     return Section(anchor="figures", title="Rewards and policies", body=body) if body else None
 
 
-def _charts(runs: Mapping[str, Run]) -> Iterator[Any]:
+def _charts(runs: Mapping[str, Run]) -> Iterator[Chart]:
     yield compared_chart("Entropy, mean of the agents (nat)", runs, mean_entropy)
     yield compared_chart("KL to the sampling policy, largest of the agents (nat)", runs, largest_kl)
     for agent in dict.fromkeys(name for run in runs.values() for name in run.agents):
-        yield compared_chart(f"{agent}: return per episode", runs, _of(agent, lambda a: a.return_mean))
-        for term in _terms(runs, agent):
+        yield compared_chart(f"{agent}: return per episode", runs, of_agent(agent, lambda a: a.return_mean))
+        for term in names_of(runs.values(), agent, lambda a: a.terms):
             title = f"{agent}: {term} per episode"
-            yield compared_chart(title, runs, _of(agent, lambda a, term=term: a.terms.get(term)))
-
-
-def _of(agent: str, figure: Callable[[AgentReport], Figure]) -> Callable[[IterationReport], Figure]:
-    return lambda report: figure(report.agents[agent]) if agent in report.agents else None
-
-
-def _terms(runs: Mapping[str, Run], agent: str) -> list[str]:
-    reports = [r.agents[agent] for run in runs.values() for r in run.iterations if agent in r.agents]
-    return list(dict.fromkeys(term for report in reports for term in report.terms))
+            yield compared_chart(title, runs, of_agent(agent, lambda a, term=term: a.terms.get(term)))
 
 
 def settings(runs: Named) -> Section:

@@ -8,11 +8,11 @@ from telemetry.figures import NONE, duration, interval, number
 from telemetry.html import Html, join, table, tag
 from telemetry.report.page import NOTHING, Section, box, chart_box
 from telemetry.report.reading import Account, Audit, Finding, Gates, Measure
-from telemetry.run_dir import Run
+from telemetry.run_dir import NOT_ENDED, Run
 
 GOOD, BAD, OPEN = "good", "bad", "open"
 """Looks of a verdict."""
-LOOKS = {"done": GOOD, "limit": GOOD, "interrupted": OPEN}
+LOOKS = {"done": GOOD, "limit": GOOD, "interrupted": OPEN, NOT_ENDED: OPEN}
 """Of a run's status; any other is bad."""
 ENDINGS = {
     "gate": "A gate is closed: nothing was trained.",
@@ -31,12 +31,15 @@ def pill(text: str, look: str) -> Html:
     return tag("span", text, class_=f"pill {look}")
 
 
+def status(run: Run) -> Html:
+    """How the run ended, as a verdict."""
+    return pill(run.status, LOOKS.get(run.status, BAD))
+
+
 def headline(account: Account) -> Html:
     """The run's name, how it ended, and what could not be read."""
     run = account.run
-    status = run.result.status if run.result else "not ended"
-    look = LOOKS.get(status, BAD) if run.result else OPEN
-    parts = [tag("h1", run.name, " ", pill(status, look)), tag("p", *_ending(run), class_="ending")]
+    parts = [tag("h1", run.name, " ", status(run)), tag("p", *_ending(run), class_="ending")]
     if account.gaps:
         parts.append(tag("ul", *(tag("li", gap) for gap in account.gaps), class_="gaps", aria_label="What is missing"))
     return join(*parts)
@@ -45,8 +48,7 @@ def headline(account: Account) -> Html:
 def _ending(run: Run) -> Iterator[str]:
     result = run.result
     if result is None:
-        last = run.iterations[-1] if run.iterations else None
-        after = f"iteration {last.iteration:,} is the last on record" if last else "no iteration is on record"
+        after = f"iteration {run.last.iteration:,} is the last on record" if run.last else "no iteration is on record"
         yield f"No result yet: the run goes on, or was killed; {after}."
         return
     if result.status in ENDINGS:
@@ -74,11 +76,9 @@ def result(account: Account) -> Section:
 
 
 def _cards(run: Run) -> Html:
-    evaluation, result = run.evaluation, run.result
-    last = run.iterations[-1] if run.iterations else None
-    score = result.score if result and result.score is not None else evaluation.score if evaluation else None
+    evaluation, last = run.evaluation, run.last
     cards = {
-        "score": number(score, ".3f"),
+        "score": number(run.score, ".3f"),
         "held-out return": number(evaluation.return_mean) if evaluation else NONE,
         "success": number(evaluation.success_rate, ".1%") if evaluation else NONE,
         "tool calls / episode": number(evaluation.tool_calls) if evaluation else NONE,
@@ -167,7 +167,7 @@ def settings(account: Account) -> Section:
         "run directory": str(run.path),
         "version": result.version or NONE if result else NONE,
         "seed": str(result.seed) if result else NONE,
-        "status": result.status if result else "not ended",
+        "status": run.status,
     }
     rows = [[name, value] for name, value in facts.items()]
     text = tag("pre", run.experiment or "unknown", tabindex="0")

@@ -68,7 +68,7 @@ class CollectorSink:
     def __init__(self, address: str) -> None:
         self._collector = Collector(address, "traces")
         self.name = f"{OTLP}{self._collector.address}"
-        self._exporter = OTLPSpanExporter(f"{self._collector.address}/v1/traces", timeout=TIMEOUT_S)
+        self._exporter = OTLPSpanExporter(self._collector.url, timeout=TIMEOUT_S)
 
     def take(self, spans: Sequence[ReadableSpan]) -> bool:
         """Send them; whether the collector took them."""
