@@ -1,6 +1,6 @@
 """The doctor: whether what a file declares is there, before anything is built on it.
 
-    findings = examined(declared_by(experiment, document))      # all at once, within 5 s
+    findings = examined(declared_by(experiment, document))      # all at once, each within its time
     print(told(findings))
 
 A file may be right and a service away: that is never a problem of the file (exit 2), but of the service (exit 3).

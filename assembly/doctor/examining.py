@@ -11,7 +11,7 @@ from runtime.errors import RepertoryError, ServiceUnavailable
 
 State = Literal["ok", "warning", "failed"]
 WITHIN_S = 5.0
-"""How long all checkups together may take, s."""
+"""How long a checkup may take that does not say otherwise, and so most files' checkups together, s."""
 AGAIN_S = 0.5
 """Pause between two looks at what is not there yet, s."""
 

@@ -9,12 +9,11 @@ from assembly.doctor import machine, services
 from assembly.doctor.examining import Checkup, Seen
 from assembly.document import Document
 from assembly.experiment import Experiment
+from assembly.lm_rules import TINY
 from assembly.lm_sections import CausalLM, Prompted
 from assembly.problems import Path as Key
 from runtime.embedded.client import shown
-
-MADE = ("tiny",)
-"""Models that are made on the spot."""
+from runtime.errors import ServiceUnavailable
 
 
 def declared_by(experiment: Experiment, document: Document, out: Path = Path("runs")) -> list[Checkup]:
@@ -56,7 +55,7 @@ def _cluster(x: Experiment, document: Document) -> Iterator[Checkup]:
             declared=address,
             where=where(document, ("resources", "ray_address")),
             probe=partial(machine.ray_cluster, address),
-            remedy="start one with `ray start --head`, or leave the key out to use this machine",
+            remedy=machine.RAY_REMEDY,
             within_s=machine.RAY_S,
         )
 
@@ -87,8 +86,6 @@ def _telemetry(x: Experiment, document: Document) -> Iterator[Checkup]:
 
 
 def _or_the_next(port: int) -> Seen:
-    from runtime.errors import ServiceUnavailable
-
     try:
         return services.port_free("127.0.0.1", port)
     except ServiceUnavailable as error:
@@ -106,7 +103,7 @@ def _policy(x: Experiment, document: Document, name: str) -> Iterator[Checkup]:
             probe=partial(services.endpoint, policy.base_url, policy.model, policy.key_variable),
             remedy="start it, or correct base_url",
         )
-    elif isinstance(policy, Prompted | CausalLM) and policy.model not in MADE:
+    elif isinstance(policy, Prompted | CausalLM) and policy.model != TINY:
         yield Checkup(
             name=f"model of {name}",
             declared=policy.model,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from assembly.doctor.examining import Seen
+from assembly.doctor.services import at_address, reachable
 from runtime.errors import ServiceUnavailable
 
 GB = 1e9
@@ -19,10 +20,13 @@ LOW_MEMORY = 1.5
 """Free GB below which to warn: a sampler takes some 0.7 of them."""
 FEW_FILES, TOO_FEW_FILES = 4096, 1024
 """Open files that a process may have: Ray takes one for each worker and connection."""
+WEIGHTS = (".safetensors", ".gguf", ".bin")
+"""What files of weights end in."""
 GPU_S = 30.0
 """How long PyTorch may take to be loaded and asked, s."""
 RAY_S = 15.0
 """How long Ray's own check of a cluster may take, s: most of it is Ray being loaded."""
+RAY_REMEDY = "start one with `ray start --head`, or leave the key out to use this machine"
 ASK_TORCH = """
 import json, torch
 print(json.dumps({
@@ -35,33 +39,20 @@ print(json.dumps({
 
 def model(name: str, folder: Path) -> Seen:
     """A model's files are on this machine, and can be read."""
-    from policies.lm.loading import PACKAGED, WeightsMissing, model_directory
+    from policies.lm.loading import WeightsMissing, model_place
 
-    if name in PACKAGED:
-        return _packaged(name, *PACKAGED[name])
     try:
-        directory = model_directory(name, folder)
+        place = model_place(name, folder)
     except WeightsMissing as error:
         raise ServiceUnavailable(name, str(error), "") from None
-    weights = [p for p in directory.iterdir() if p.suffix in (".safetensors", ".gguf", ".bin")]
+    weights = [place] if place.is_file() else [p for p in place.iterdir() if p.suffix in WEIGHTS]
     if not weights:
-        raise ServiceUnavailable(name, f"{directory} holds no weights", "copy the whole model there")
+        raise ServiceUnavailable(name, f"{place} holds no weights", "copy the whole model there")
     for path in weights:
         with path.open("rb") as stream:
             stream.read(1)
     size = sum(p.stat().st_size for p in weights) / GB
-    return Seen(what=f"{directory} ({size:.2f} GB of weights)")
-
-
-def _packaged(name: str, module: str, file: str, how: str) -> Seen:
-    from importlib.util import find_spec
-
-    found = find_spec(module)
-    places = found.submodule_search_locations if found else None
-    path = Path(next(iter(places))) / file if places else None
-    if path is None or not path.is_file():
-        raise ServiceUnavailable(name, f"the package {module} is not installed", f"{how}, or name another model")
-    return Seen(what=f"{path} ({path.stat().st_size / GB:.2f} GB)")
+    return Seen(what=f"{place} ({size:.2f} GB of weights)")
 
 
 def gpus(wanted: int) -> Seen:
@@ -146,19 +137,16 @@ def open_files() -> Seen:
 
 
 def ray_cluster(address: str) -> Seen:
-    """A Ray cluster answers, of this Ray's version."""
-    from assembly.doctor.services import at_address, reachable
-
-    remedy = "start one with `ray start --head`, or leave the key out to use this machine"
+    """A Ray cluster answers; of one behind Ray's client, that its port is open."""
     if address in ("auto", "local"):
         return Seen(what="looked for when Ray starts")
     host, port = at_address(address, 10001 if address.startswith("ray://") else 6379)
-    reachable(host, port, address, remedy)
+    reachable(host, port, address, RAY_REMEDY)
     if address.startswith("ray://"):
         return Seen(what=f"port {port} is open")
     asked = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", f"{host}:{port}"]
     quiet = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0"}
     done = subprocess.run(asked, capture_output=True, timeout=RAY_S, env=quiet, check=False)  # noqa: S603
     if done.returncode:
-        raise ServiceUnavailable(address, f"something listens at {host}:{port}, and it is no Ray head", remedy)
+        raise ServiceUnavailable(address, f"something listens at {host}:{port}, and it is no Ray head", RAY_REMEDY)
     return Seen(what="a Ray head answers")

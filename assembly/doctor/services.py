@@ -1,5 +1,6 @@
 """Probes of services: does the name resolve, is the port open, does the protocol answer, are we let in?"""
 
+import json
 import os
 import socket
 from collections.abc import Callable
@@ -8,13 +9,14 @@ from tempfile import TemporaryFile
 from urllib.parse import urlsplit
 
 from assembly.doctor.examining import Seen
+from runtime.embedded.client import CLOCK_S
 from runtime.errors import ServiceUnavailable
+from runtime.seams import now
+from telemetry.otlp import signal_url
 
 Probe = Callable[[str], Seen]
 ANSWER_S = 4.0
 """How long a connection, or an answer, may take, s."""
-CLOCK_S = 10.0
-"""How far a service's clock may be from ours, s."""
 OLDEST_POSTGRES = 12
 UNAUTHORIZED = (401, 403)
 NETWORKED = ("nfs", "nfs4", "cifs", "smb3", "fuse.sshfs", "9p", "ceph", "glusterfs")
@@ -65,23 +67,17 @@ def postgres(url: str) -> Seen:
     try:
         with psycopg.connect(url, connect_timeout=int(ANSWER_S)) as connection:
             row = connection.execute("SELECT current_setting('server_version_num')::int, now()").fetchone()
-    except psycopg.OperationalError as error:
+    except psycopg.Error as error:
         seen = " ".join(str(error).split())
         raise ServiceUnavailable("postgresql", seen, "start it, or correct user, password and database") from None
     assert row is not None
     major = row[0] // 10_000
     if major < OLDEST_POSTGRES:
         raise ServiceUnavailable("postgresql", f"is version {major}", f"use PostgreSQL {OLDEST_POSTGRES} or newer")
-    ahead_s = abs(row[1].timestamp() - _now())
+    ahead_s = abs(row[1].timestamp() - now())
     if ahead_s > CLOCK_S:
         raise ServiceUnavailable("postgresql", f"its clock is {ahead_s:.0f} s from ours", "set both clocks by NTP")
     return Seen(what=f"version {major} lets us in")
-
-
-def _now() -> float:
-    from runtime.seams import now
-
-    return now()
 
 
 def sqlite(path: Path) -> Seen:
@@ -115,7 +111,7 @@ def otlp(endpoint: str) -> Seen:
 
     remedy = "start the collector, or leave telemetry.otlp out"
     reachable(*at_address(endpoint, 4318), endpoint, remedy)
-    url = endpoint if endpoint.rstrip("/").endswith("/v1/metrics") else f"{endpoint.rstrip('/')}/v1/metrics"
+    url = signal_url(endpoint, "metrics")
     try:
         answer = httpx2.post(url, content=b"", headers={"content-type": "application/x-protobuf"}, timeout=ANSWER_S)
     except httpx2.HTTPError as error:
@@ -153,8 +149,6 @@ def endpoint(base_url: str, model: str, key_variable: str) -> Seen:
 
 
 def _models(content: bytes) -> set[str] | None:
-    import json
-
     try:
         return {str(each["id"]) for each in json.loads(content)["data"]}
     except (ValueError, KeyError, TypeError):

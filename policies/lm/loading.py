@@ -25,7 +25,13 @@ class WeightsMissing(RepertoryError):
 
 
 def model_directory(name: str, folder: Path = Path()) -> Path:
-    """Where a model lies.
+    """The directory that a model is loaded from; a GGUF file is converted first. As ``model_place``."""
+    place = model_place(name, folder)
+    return converted(place) if place.is_file() else place
+
+
+def model_place(name: str, folder: Path = Path()) -> Path:
+    """Where a model lies: a directory, or a GGUF file.
 
     Args:
         name: a directory or GGUF file (from ``folder``), a packaged model's name, or a hub name in the local cache.
@@ -42,7 +48,7 @@ def model_directory(name: str, folder: Path = Path()) -> Path:
             raise WeightsMissing(f"{path} holds no config.json: it is not a model's directory")
         return path.resolve()
     if path.is_file() and path.suffix == ".gguf":
-        return converted(path.resolve())
+        return path.resolve()
     return _cached(name)
 
 
@@ -50,9 +56,10 @@ def _packaged(name: str) -> Path:
     module, file, how = PACKAGED[name]
     found = find_spec(module)
     places = found.submodule_search_locations if found else None
-    if not places:
+    path = Path(next(iter(places))) / file if places else None
+    if path is None or not path.is_file():
         raise WeightsMissing(f"model {name} is not installed; {how} (98 MB), or name another model")
-    return converted(Path(next(iter(places))) / file)
+    return path
 
 
 def _cached(name: str) -> Path:

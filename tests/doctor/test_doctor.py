@@ -204,6 +204,23 @@ def test_missing_weights(capsys: pytest.CaptureFixture[str], prompted: Path, mon
         assert seen in found["model of clerk"]["seen"]
 
 
+def test_a_file_of_weights_is_looked_at_as_it_lies(
+    capsys: pytest.CaptureFixture[str], prompted: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A GGUF file is there or not: converting it, which takes half a minute, is left to who loads it."""
+    monkeypatch.setenv("PORT", "9")
+    (prompted.parent / "small.gguf").write_bytes(b"GGUF")
+    code, found = asked(capsys, "policies.clerk={kind: prompted, model: ./small.gguf}", file=prompted)
+    assert (code, found["model of clerk"]["state"]) == (0, "ok"), found
+    assert "small.gguf" in found["model of clerk"]["seen"]
+
+
+def test_an_address_that_no_database_driver_takes_is_a_finding() -> None:
+    """As one that nobody answers at, and not the end of the doctor."""
+    with pytest.raises(ServiceUnavailable, match="nonsense"):
+        look_at_postgres("postgresql://tests@127.0.0.1:9/postgres?nonsense=1")
+
+
 def test_a_taken_port_is_no_failure_where_the_next_one_will_do(capsys: pytest.CaptureFixture[str]) -> None:
     """The metrics port; Ray's dashboard has no second choice."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
