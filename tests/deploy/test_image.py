@@ -15,6 +15,7 @@ DOCKERFILE = (ROOT / "Dockerfile").read_text()
 LINES = re.sub(r"\\\n", " ", DOCKERFILE).splitlines()
 """With continued lines joined."""
 COMMANDS = (
+    "assembly.check",
     "trainers.run",
     "trainers.doctor",
     "rewards.audit",
@@ -26,8 +27,10 @@ COMMANDS = (
     "serving.versions",
     "telemetry.report",
     "telemetry.trace",
+    "telemetry.traces",
 )
-"""Every command that the documentation names, but those of who works on the project itself."""
+OF_THE_PROJECT = {"assembly.reference", "bench", "telemetry.dashboards", "telemetry.metrics.reference"}
+"""Commands of who works on the project itself."""
 ASK = """
 import importlib.util, subprocess, sys
 for module in sys.argv[1:]:
@@ -107,6 +110,13 @@ def test_commands_of_the_image_are_found_in_its_wheel(installed: Path) -> None:
     asked = python(installed, "-c", ASK, *COMMANDS)
     assert asked.returncode == 0, asked.stderr
     assert [line for line in asked.stdout.splitlines() if str(installed) not in line] == []
+
+
+def test_every_command_that_the_documentation_names_is_tried() -> None:
+    """One that a page names anew is noticed."""
+    pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")]
+    named = {m for page in pages for m in re.findall(r"python -m ([a-z]+(?:\.[a-z]+)*)", page.read_text())}
+    assert named - OF_THE_PROJECT <= set(COMMANDS)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -114,7 +114,7 @@ def test_yaml_makes_no_objects(tag: str, tmp_path: Path) -> None:
     """A tag that would call something is a mistake of the file."""
     file = tmp_path / "tagged.yaml"
     file.write_text(f"name: {tag}\n")
-    with pytest.raises(Refused):
+    with pytest.raises(Refused, match=r"the tag '!!python/.* is not taken"):
         draft(file).accepted()
 
 
