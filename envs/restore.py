@@ -70,8 +70,8 @@ def _again(session: Session, decided: deque[Decided], answers: "_Answers") -> No
         raise NotItsRecords(f"{who} decided where {', '.join(agents) or 'nobody'} was to act")
     actions: dict[AgentId, Action] = {d.agent: answers.action(d) for d in taken}
     sampled = {d.agent: Sampled(d.logp, d.probabilities, d.policy_hash) for d in taken}
-    for each in taken:
-        answers.spend(session, each)
+    for called in filter(None, map(answers.model, taken)):
+        session.charge(called)
     if len(agents) == 1:
         session.act(agents[0], actions[agents[0]], sampled[agents[0]])
     else:
@@ -79,18 +79,16 @@ def _again(session: Session, decided: deque[Decided], answers: "_Answers") -> No
 
 
 class _Answers:
-    """What tools answered, by decision; past the records' end, the tools themselves."""
+    """What tools and models answered, by decision; past the records' end, the tools themselves."""
 
     def __init__(self, records: Iterable[Record], asking: Ask, *, rerun: bool) -> None:
         self._known = {r.decision_id: r for r in records if isinstance(r, ToolAnswered)}
         self._models = {r.decision_id: r for r in records if isinstance(r, ModelCalled)}
         self._asking, self._rerun = asking, rerun
 
-    def spend(self, session: Session, decided: Decided) -> None:
-        """Count what a model that was asked for the decision took against the role's budget."""
-        called = self._models.get(decided.decision_id)
-        if called is not None:
-            session.spend(decided.agent, called.tokens_in + called.tokens_out, called.cost_usd or 0.0)
+    def model(self, decided: Decided) -> ModelCalled | None:
+        """How a model was asked for the decision, if one was."""
+        return self._models.get(decided.decision_id)
 
     def action(self, decided: Decided) -> ToolCall | Fault:
         """The call, or what was wrong with what the agent said in its place."""

@@ -240,7 +240,11 @@ class Session:
         self._at = self._clock()
         called = ModelCalled(**self._stamp(agent), **spent)
         self.records.append(called)
-        self.spend(agent, called.tokens_in + called.tokens_out, called.cost_usd or 0.0)
+        self.charge(called)
+
+    def charge(self, called: ModelCalled) -> None:
+        """Count what a model that was asked took against the budget of the role that asked it."""
+        self.spend(called.agent, called.tokens_in + called.tokens_out, called.cost_usd or 0.0)
 
     def _decided(self, who: dict[str, Any], call: ToolCall | Fault, sampled: Sampled) -> Decided:
         shown = call if isinstance(call, ToolCall) else ToolCall(tool="")

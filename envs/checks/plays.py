@@ -7,7 +7,7 @@ from random import Random
 from typing import Any, cast
 
 from envs.checks.findings import Fail, Finding
-from envs.checks.subject import BUGS, LONGEST, Chooser, NoLegalCall, Subject, at_random, players, step
+from envs.checks.subject import BUGS, LONGEST, Chooser, NoLegalCall, Subject, at_random, players
 from envs.session import Session
 from runtime.records import Decided, EpisodeEnded, Json, Observed, Record, ToolAnswered, ToolCall
 from runtime.tools import MAX_ANSWER_CHARS
@@ -146,9 +146,8 @@ def abuse(subject: Subject) -> Iterator[Finding]:
     for index, scenario in enumerate(subject.scenarios()):
         session, rng = subject.open(scenario), Random(index)
         while not session.ended:
-            subject.decided += len(session.to_act)
             try:
-                step(session, _vandal(subject), rng)
+                subject.step(session, _vandal(subject), rng)
             except NoLegalCall:
                 break
             except Fail as error:
@@ -208,8 +207,7 @@ def _ill_typed(tool: Tool, rng: Random) -> tuple[Any, ...]:
 def _steps(subject: Subject, scenario: Scenario, choose: Chooser, chance: int) -> Iterator[list[Record]]:
     session, rng = subject.open(scenario), Random(chance)
     while not session.ended:
-        subject.decided += len(session.to_act)
         try:
-            yield step(session, choose, rng)
+            yield subject.step(session, choose, rng)
         except NoLegalCall:
             return

@@ -83,8 +83,7 @@ def portable(subject: Subject) -> Iterator[Finding]:
                 except Exception as error:  # noqa: BLE001 - pickling calls code of any class
                     message = f"an observation cannot be pickled: {error}"
                     yield _wrong(message, f"role {agent}", "show plain JSON", "portable")
-            subject.decided += len(session.to_act)
-            step(session, at_random, rng)
+            subject.step(session, at_random, rng)
         for record in session.records:
             yield from _through_json(record)
 

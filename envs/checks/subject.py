@@ -86,9 +86,13 @@ class Subject:
         """A whole episode."""
         session, rng = self.open(scenario), Random(chance)
         while not session.ended:
-            self.decided += len(session.to_act)
-            step(session, choose, rng)
+            self.step(session, choose, rng)
         return session
+
+    def step(self, session: Session, choose: Chooser, rng: Random) -> list[Record]:
+        """As ``step``, and count its decisions."""
+        self.decided += len(session.to_act)
+        return step(session, choose, rng)
 
 
 def a_scenario(made: object, doing: str) -> Scenario:
