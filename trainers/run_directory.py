@@ -7,7 +7,6 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from runtime.errors import RepertoryError
 from trainers.checkpoints import Checkpoints
@@ -64,11 +63,10 @@ def held(directory: Path) -> Generator[None]:
         raise Unusable(directory, f"cannot be written to: {error.strerror}") from None
     try:
         _locked(directory, file)
-        yield
-        _unless_used(directory)
-    except BaseException:
-        _unless_used(directory)
-        raise
+        try:
+            yield
+        finally:
+            _unless_used(directory)
     finally:
         os.close(file)
 
@@ -110,16 +108,16 @@ def looked_over(directory: Path) -> Path:
     if not origin:
         remedy = "write the folder of the experiment file into it, where the team's modules are looked for"
         raise Unusable(directory / ORIGIN, f"is missing or empty; {remedy}")
-    _read(directory / PREPARED, "delete it to measure it again (the same seed measures the same)")
+    _is_json(directory / PREPARED, "delete it to measure it again (the same seed measures the same)")
     return Path(origin)
 
 
-def _read(file: Path, remedy: str) -> Any:
-    """What a JSON file of the run holds; None where there is none yet."""
+def _is_json(file: Path, remedy: str) -> None:
+    """Look whether a file of the run can be read, where there is one already. Raises Unusable."""
     try:
-        return json.loads(file.read_text(encoding="utf-8"))
+        json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        return None
+        return
     except (OSError, ValueError, RecursionError) as error:
         raise Unusable(file, f"cannot be read: {error}; {remedy}") from None
 

@@ -108,6 +108,17 @@ def test_a_refused_run_leaves_no_directory(tmp_path: Path) -> None:
     assert used.exists()
 
 
+def test_a_directory_that_is_held_stays_even_while_it_is_empty(tmp_path: Path) -> None:
+    """Whoever is refused there takes nothing away from the run that has just begun."""
+    directory = new_directory(tmp_path, "x")
+    with held(directory):
+        with pytest.raises(Unusable, match="is running there"), held(directory):
+            pass
+        assert directory.exists()
+        (directory / "experiment.yaml").write_text("name: x\n")
+    assert directory.exists()
+
+
 @pytest.mark.parametrize("out", ["a_file", "a_file/below", "/proc/nowhere", "nul\0"])
 def test_a_place_where_nothing_can_be_made_is_refused(tmp_path: Path, out: str) -> None:
     """--out that is a file, or below one, or in no real file system: exit 2 with the reason."""
