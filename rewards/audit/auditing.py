@@ -39,7 +39,7 @@ def audit(
     """
     known = {**CHECKS, **{name: own_check(name) for name in own}}
     asked = [n for n, c in known.items() if c.when == when] if only is None else list(only)
-    for name in (*asked, *(w if w in known else w.partition(":")[0] for w in waive or {})):
+    for name in (*asked, *(w if w in known else w.rpartition(":")[0] or w for w in waive or {})):
         if name not in known:
             near = get_close_matches(name, known, n=1)
             raise UnknownCheck(

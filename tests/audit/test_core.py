@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -68,8 +69,17 @@ def test_a_waiver_may_name_a_term() -> None:
         "shown": "it is only for show",
         "hidden": None,
     }
-    with pytest.raises(ValueError, match="no check 'constnat'"):
-        audit(material(), ["constant"], {"constnat:shown": "…"})
+    for waived in ("constnat:shown", "constnat"):
+        with pytest.raises(ValueError, match="no check 'constnat'; did you mean constant"):
+            audit(material(), ["constant"], {waived: "…"})
+
+
+def test_a_waiver_may_name_a_term_that_an_own_check_found() -> None:
+    """The name of such a check has a colon of its own."""
+    report = audit(material(), [COMPLAINS], {f"{COMPLAINS}:right": "…"}, own=[COMPLAINS])
+    assert len(report.errors) == 1
+    named = replace(report, findings=tuple(replace(f, where=Where(term="right")) for f in report.findings))
+    assert named.ok
 
 
 @pytest.mark.parametrize(("check", "said"), [("talks", "all is well"), ("shrugs", "None")])
