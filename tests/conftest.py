@@ -29,14 +29,6 @@ class WaitUntil(Protocol):
         ...
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give all tests with a Ray of their own to one worker: two Rays on two cores wait for each other."""
-    for item in items:
-        if "ray_local" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("ray"))
-
-
 @pytest.fixture(scope="module")
 def ray_local() -> Iterator[None]:
     """A Ray of this module's own with two CPUs, shut down whatever happens."""

@@ -1,18 +1,18 @@
 """The command of the trainer, run in this process or in one of its own, and what it left behind."""
 
-import contextlib
 import io
 import json
 import os
-import signal
 import subprocess
 import sys
 import warnings
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from trainers.interrupt import handlers_kept
 from trainers.run import main
 
 HERE = Path(__file__).parent
@@ -48,25 +48,22 @@ Command = Callable[..., Ran]
 
 def in_process(out: Path, *args: str, file: Path = SHOP, resume: Path | None = None) -> Ran:
     """The command in this process; its signal handlers and its quietness end with it."""
-    before = {s: signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)}
     told, faults, path = io.StringIO(), io.StringIO(), [*sys.path]
     asked = ["--resume", str(resume)] if resume else [str(file), "--out", str(out)]
     sets = [part for a in args for part in ("--set", a)]
-    try:
-        with warnings.catch_warnings(), contextlib.redirect_stdout(told), contextlib.redirect_stderr(faults):
+    with handlers_kept(), warnings.catch_warnings(), redirect_stdout(told), redirect_stderr(faults):
+        try:
             code = main([*asked, *sets])
-    finally:
-        sys.path[:] = path
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        finally:
+            sys.path[:] = path
     runs = sorted(p.parent for p in out.glob("*/*/experiment.yaml"))
     return Ran(code, told.getvalue(), faults.getvalue(), resume or (runs[-1] if runs else None))
 
 
-def started(out: Path, *args: str, file: Path = SHOP) -> "subprocess.Popen[str]":
+def started(*args: str | Path) -> "subprocess.Popen[str]":
     """The command in a process group of its own."""
     return subprocess.Popen(
-        [sys.executable, "-m", "trainers.run", *map(str, args or (file, "--out", out))],
+        [sys.executable, "-m", "trainers.run", *map(str, args)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

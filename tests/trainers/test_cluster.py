@@ -49,7 +49,7 @@ def cluster() -> Iterator[Any]:
 def test_a_cluster_nobody_named_is_left_alone(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ray would join the latest cluster of this machine, or the one in RAY_ADDRESS: the file names none."""
     monkeypatch.setenv("RAY_ADDRESS", cluster.address)
-    run = started(tmp_path, str(SHOP), "--out", str(tmp_path), "--set", "stop.iterations=1", "--set", "gates.live=true")
+    run = started(SHOP, "--out", tmp_path, "--set", "stop.iterations=1", "--set", "gates.live=true")
     out, err = run.communicate(timeout=600)
     assert run.returncode == 0, out[-2000:] + err
 
@@ -62,7 +62,7 @@ def _metrics(out: Path) -> list[dict[str, Any]]:
 def test_a_node_dies_while_its_sampler_plays(cluster: Any, tmp_path: Path, wait_until: WaitUntil) -> None:
     """The run goes on where there is room, and every sample is counted once."""
     sets = [part for s in (*SETTINGS, f"resources.ray_address='{cluster.address}'") for part in ("--set", s)]
-    run = started(tmp_path, str(SHOP), "--out", str(tmp_path), *sets)
+    run = started(SHOP, "--out", tmp_path, *sets)
     try:
         wait_until(lambda: len(_metrics(tmp_path)) >= 3, "three iterations", within_s=400)
         cluster.add_node(**ROOM)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import WaitUntil
-from tests.trainers.commands import HERE, Ran, started
+from tests.trainers.commands import HERE, SHOP, Ran, started
 
 BROKEN = HERE.parent / "experiment" / "broken"
 CPU_S = 2.0
@@ -50,7 +50,7 @@ def test_killed_and_resumed_is_undisturbed(
     tmp_path: Path, processes: list["subprocess.Popen[str]"], wait_until: WaitUntil
 ) -> None:
     """kill -9 of everything after the first checkpoint, --resume: the figures and the version of an undisturbed run."""
-    killed = started(tmp_path / "killed")
+    killed = started(SHOP, "--out", tmp_path / "killed")
     processes.append(killed)
     wait_until(lambda: any((tmp_path / "killed").glob("*/*/checkpoints/[0-9]*")), "a checkpoint", within_s=900)
     os.killpg(killed.pid, signal.SIGKILL)
@@ -58,12 +58,12 @@ def test_killed_and_resumed_is_undisturbed(
     directory = _directory(tmp_path / "killed")
     assert directory
     assert not (directory / "result.json").exists()
-    rest = started(tmp_path, "--resume", str(directory))
+    rest = started("--resume", directory)
     processes.append(rest)
     out, err = rest.communicate()
     assert rest.returncode == 0, err
     assert "resumed at iteration" in out
-    undisturbed = started(tmp_path / "undisturbed")
+    undisturbed = started(SHOP, "--out", tmp_path / "undisturbed")
     processes.append(undisturbed)
     _, err = undisturbed.communicate()
     assert undisturbed.returncode == 0, err
@@ -79,7 +79,7 @@ def test_ctrl_c_reaches_everybody_and_leaves_a_checkpoint(
     tmp_path: Path, processes: list["subprocess.Popen[str]"], wait_until: WaitUntil
 ) -> None:
     """A terminal sends it to the whole group: exit 130, and the message says how to resume."""
-    run = started(tmp_path)
+    run = started(SHOP, "--out", tmp_path)
     processes.append(run)
     wait_until(lambda: any(tmp_path.glob("*/*/metrics.jsonl")), "an iteration", within_s=900)
     os.killpg(run.pid, signal.SIGINT)
@@ -100,7 +100,7 @@ def test_supply_chain_with_usual_settings_collapses_and_says_so(
         "stop.iterations=150", "scenarios.eval.count=200", "checkpoints.every=5", "evaluation.every=50",
     )  # fmt: skip
     sets = [part for s in settings for part in ("--set", s)]
-    run = started(tmp_path, str(file), "--out", str(tmp_path), *sets)
+    run = started(file, "--out", tmp_path, *sets)
     processes.append(run)
     out, err = run.communicate()
     assert run.returncode == 6, out[-2000:] + err

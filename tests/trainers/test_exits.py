@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import WaitUntil
-from tests.trainers.commands import Command, started
+from tests.trainers.commands import SHOP, Command, started
 
 pytestmark = [
     pytest.mark.timeout(900),
@@ -55,7 +55,7 @@ def test_sigterm_in_training_leaves_a_checkpoint(
     tmp_path: Path, processes: list["subprocess.Popen[str]"], wait_until: WaitUntil
 ) -> None:
     """What a supervisor sends reaches the main process alone: exit 130, a checkpoint, a result, how to resume."""
-    run = started(tmp_path, "tests/trainers/little_shop.yaml", "--out", str(tmp_path), "--set", "stop.iterations=10000")
+    run = started(SHOP, "--out", tmp_path, "--set", "stop.iterations=10000")
     processes.append(run)
     wait_until(lambda: any(f.stat().st_size for f in tmp_path.glob("*/*/metrics.jsonl")), "an iteration", within_s=600)
     run.send_signal(signal.SIGTERM)
@@ -73,8 +73,7 @@ def test_sigterm_before_training_stops_at_once(
     tmp_path: Path, processes: list["subprocess.Popen[str]"], wait_until: WaitUntil, file: str
 ) -> None:
     """While it is measured, audited and tried live: exit 130, and how to begin again."""
-    shop = ("tests/trainers/little_shop.yaml", "--out", str(tmp_path), "--set", "gates.live=true")
-    run = started(tmp_path, *shop)
+    run = started(SHOP, "--out", tmp_path, "--set", "gates.live=true")
     processes.append(run)
     wait_until(lambda: any(tmp_path.glob(f"*/*/{file}")), file, within_s=600)
     run.send_signal(signal.SIGTERM)

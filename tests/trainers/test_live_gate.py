@@ -2,7 +2,6 @@
 
 import os
 import signal
-from pathlib import Path
 
 import pytest
 
@@ -10,10 +9,9 @@ from tests.trainers.commands import SHOP, started
 
 
 @pytest.mark.timeout(330)
-@pytest.mark.xdist_group("ray")
 def test_a_team_beside_its_file_passes_the_live_gates() -> None:
     """Agents are processes of their own, started elsewhere: they find the team's modules too, and play 100 chains."""
-    run = started(Path(), "--check", str(SHOP), "--set", "gates.live=true")
+    run = started("--check", SHOP, "--set", "gates.live=true")
     try:
         out, err = run.communicate(timeout=300)
     finally:
