@@ -51,10 +51,11 @@ def _in_many_cases(material: Material, weighted: Weighted, names: Iterable[str])
     """What may come up in one case of many: a future that counts, and a case that is known by its name."""
     for episode in (e for name in names for e in material.episodes(name, material.effort.episodes)):
         for step in range(episode.steps):
-            for pay in in_hindsight(weighted, cut(episode, step), step):
-                renamed = _same_agent(in_hindsight(weighted, _renamed(cut(episode, step)), step), pay)
-                whole = _same_agent(in_hindsight(weighted, episode, step), pay)
-                again = _same_agent(in_hindsight(weighted, cut(episode, step), step), pay)
+            before = cut(episode, step)
+            pays = in_hindsight(weighted, before, step)
+            others = [in_hindsight(weighted, e, step) for e in (_renamed(before), episode, before)]
+            for pay in pays:
+                renamed, whole, again = (_same_agent(other, pay) for other in others)
                 if not _equal(pay.value, again.value):
                     yield _unrepeatable(pay, again, _where(pay, episode))
                     return
