@@ -4,7 +4,7 @@ from tests.trainers.commands import Command
 
 
 def test_a_team_that_ends_its_process_ends_the_run(command: Command) -> None:
-    """os._exit in every sampler: not started again for ever; exit 1 with what may be behind it."""
+    """os._exit in every sampler: none is waited for; exit 1 with what may be behind it."""
     settings = ("evaluation.every=100", "evaluation.role_swap=false", "scenarios.eval.count=5")
     dies = ("team.args={burns: dies, from_case: 1200}", "resources.env_runners=2", "stop.iterations=40")
     ran = command(*dies, *settings, "telemetry.tensorboard=false")

@@ -19,7 +19,10 @@ class Raised:
 
 
 class SamplerDied(RepertoryError):
-    """No sampler's process is left. While one lives the run goes on, and those that died are started again."""
+    """No sampler's process is left. While one lives the run goes on, and RLlib starts those that died again.
+
+    How often is bounded (``algorithm.RESTARTS``); where all die in one iteration, none is waited for.
+    """
 
     def __init__(self, how: str) -> None:
         super().__init__(how)
