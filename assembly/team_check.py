@@ -15,7 +15,7 @@ from assembly.rules import Broken
 from assembly.sections import Scenarios
 from assembly.user_code import NotUsableError, as_callable, attribute, made, misfits, missing_module, takes
 from envs.scenarios import read_scenarios
-from runtime.errors import RepertoryError, TeamError
+from runtime.errors import RepertoryError, ServiceUnavailable, TeamError
 from runtime.tools import Contract
 from runtime.types import RewardTerm, Scenario, Team
 
@@ -262,6 +262,8 @@ def _recorded(x: Experiment, team: Team) -> Iterable[Broken]:
 
     try:
         recorded(x.scenarios, team)
+    except ServiceUnavailable:
+        return  # no fault of the file: the doctor says so
     except RepertoryError as error:
         yield Broken("scenarios.store", str(error), ("scenarios",))
 

@@ -15,11 +15,14 @@ from assembly.problems import Path as Key
 from runtime.embedded.client import shown
 from runtime.errors import ServiceUnavailable
 
+POSTGRES = "postgresql://"
+
 
 def declared_by(experiment: Experiment, document: Document, out: Path = Path("runs")) -> list[Checkup]:
     """Everything that must be there for the experiment to run; ``out`` is where its run directory goes."""
     return [
         *_redis(experiment, document),
+        *_sessions(experiment, document),
         *_cluster(experiment, document),
         *_telemetry(experiment, document),
         *(c for name in experiment.policies for c in _policy(experiment, document, name)),
@@ -45,6 +48,19 @@ def _redis(x: Experiment, document: Document) -> Iterator[Checkup]:
             where=where(document, ("redis",)),
             probe=partial(services.redis, x.redis),
             remedy="start it, correct `redis:`, or use `redis: embedded`",
+        )
+
+
+def _sessions(x: Experiment, document: Document) -> Iterator[Checkup]:
+    """A database of recorded sessions; a file of them is part of what is accepted or refused."""
+    store = x.scenarios.store
+    if store is not None and store.startswith(POSTGRES):
+        yield Checkup(
+            name="recorded sessions",
+            declared=shown(store),
+            where=where(document, ("scenarios", "store")),
+            probe=partial(services.postgres, store),
+            remedy="start it, or correct scenarios.store",
         )
 
 

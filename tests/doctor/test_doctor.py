@@ -18,6 +18,8 @@ from assembly.doctor import Checkup, as_json, examined, told, waited_for
 from assembly.doctor.examining import Seen
 from assembly.doctor.services import postgres as look_at_postgres
 from assembly.doctor.services import redis as look_at_redis
+from assembly.team_check import Known, accept
+from rewards.terms import TERMS
 from runtime.embedded import serve
 from runtime.embedded.places import Places
 from runtime.errors import ServiceUnavailable
@@ -99,6 +101,16 @@ def test_what_is_away_is_no_fault_of_the_file(capsys: pytest.CaptureFixture[str]
         assert found[name]["state"] == "failed"
         assert "refused" in found[name]["seen"]
         assert "start" in found[name]["remedy"]
+    assert "hidden" not in json.dumps(found)
+
+
+def test_recorded_sessions_that_are_away_are_no_fault_of_the_file(capsys: pytest.CaptureFixture[str]) -> None:
+    """The file with its team is accepted, and the doctor names the database."""
+    live = f"scenarios={{from: live, store: 'postgresql://nobody:hidden@{CLOSED}/none', eval: {{count: 5}}}}"
+    accept(SHOP, [live], Known(TERMS))
+    code, found = asked(capsys, live, "telemetry.port=0")
+    assert (code, found["recorded sessions"]["state"]) == (3, "failed")
+    assert found["recorded sessions"]["where"] == "--set scenarios"
     assert "hidden" not in json.dumps(found)
 
 
