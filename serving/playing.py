@@ -29,6 +29,7 @@ from runtime.store.base import Clash
 from runtime.store.snapshots import Saving, Snapshot
 from runtime.tracing import current
 from serving.pins import STATE, Pin, pinned, touch
+from serving.rollout.settling import Over, settle
 from serving.tables import TURNS
 
 _log = logging.getLogger(__name__)
@@ -74,7 +75,7 @@ class Player:
     Args:
         version: who plays.
         alias: the version's name in pins.
-        store: where sessions are.
+        store: where sessions are, and with the rollouts' tables.
         manner: greedily or drawn, and from what seed.
         clock: the time on records.
     """
@@ -124,9 +125,12 @@ class Player:
         return after is None or after.revision != before.revision
 
     def _fault(self, session: str, error: Exception) -> Answer:
+        """The answer to a turn that raised. It speaks against the version, unless the case cannot be played."""
         if isinstance(error, NotUnderstood):
             return {"status": "impossible", "message": str(error)}
         _log.error("session %s of %s %s: its turn failed", session, self.team, self.alias, exc_info=error)
+        over = Over(session=session, version=self.alias, failed=True)
+        self._store.write(lambda c: settle(c, self.team, over, self._clock()))
         return {"status": "failed", "message": f"{type(error).__name__}: {error}"}
 
     def _settled(self, asked: Asked) -> Answer | None:

@@ -10,16 +10,24 @@ LOCK = 4_719_203_816
 """PostgreSQL's advisory lock under which the tables are made: any number that nobody else uses."""
 
 
-def _key(name: str) -> Column[str]:
+def key(name: str) -> Column[str]:
+    """A part of what a row is known by."""
     return Column(name, Text, primary_key=True)
 
 
-def _text(name: str) -> Column[str]:
+def words(name: str) -> Column[str]:
+    """Text, or JSON."""
     return Column(name, Text, nullable=False, server_default="")
 
 
-def _real(name: str) -> Column[float]:
+def real(name: str) -> Column[float]:
+    """A share, or a time (Unix time, s)."""
     return Column(name, Float, nullable=False, server_default=text("0"))
+
+
+def number(name: str) -> Column[int]:
+    """A row's number, which counts up by itself."""
+    return Column(name, BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True)
 
 
 def _count(name: str) -> Column[int]:
@@ -29,34 +37,34 @@ def _count(name: str) -> Column[int]:
 VERSIONS = Table(
     "serving_versions",
     META,
-    _key("team"),
-    _key("alias"),
+    key("team"),
+    key("alias"),
     _count("number"),
-    _text("hash"),
-    _text("state"),
-    _text("reason"),
-    _text("lineage_body"),
-    _real("ratio"),
+    words("hash"),
+    words("state"),
+    words("reason"),
+    words("lineage_body"),
+    real("ratio"),
     _count("ratio_change"),
-    _real("at"),
+    real("at"),
 )
 """A team's versions. ``ratio``: the canary share that holds; ``ratio_change``: the change that set it."""
-TEAMS = Table("serving_teams", META, _key("team"), _text("current"), _text("before"))
+TEAMS = Table("serving_teams", META, key("team"), words("current"), words("before"))
 """Which version new sessions get, and which one did before."""
 CHANGES = Table(
     "serving_changes",
     META,
-    Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
-    _text("team"),
-    _text("version"),
-    _text("action"),
-    _text("by"),
-    _text("why"),
-    _text("body"),
-    _real("at"),
+    number("id"),
+    words("team"),
+    words("version"),
+    words("action"),
+    words("by"),
+    words("why"),
+    words("body"),
+    real("at"),
 )
 """Every change, by whom and why. Rows are added, and the database refuses to change or remove one."""
-TURNS = Table("serving_turns", META, _key("team"), _key("session"), _key("turn"), _text("body"), _real("at"))
+TURNS = Table("serving_turns", META, key("team"), key("session"), key("turn"), words("body"), real("at"))
 """What each turn answered, by its key: asked again, it is answered the same."""
 
 Index("serving_versions_hash", VERSIONS.c.team, VERSIONS.c.hash, unique=True)
@@ -85,9 +93,14 @@ def open_serving_store(url: str) -> Store:
     return store
 
 
-def _make(connection: Connection) -> None:
+def make(connection: Connection, meta: MetaData) -> None:
+    """Make the tables that are missing, one process at a time."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": LOCK})
-    META.create_all(connection, checkfirst=True)
+    meta.create_all(connection, checkfirst=True)
+
+
+def _make(connection: Connection) -> None:
+    make(connection, META)
     for statement in APPEND_ONLY[connection.dialect.name]:
         connection.exec_driver_sql(statement)

@@ -9,7 +9,7 @@ from sqlalchemy import exists, select, text, update
 from sqlalchemy.engine import Connection
 
 from runtime.errors import RepertoryError
-from runtime.store.tables import HISTORY, PINS
+from runtime.store.tables import HISTORY
 from serving.rollout.outcome import Outcome
 from serving.rollout.tables import OUTCOMES, TRIALS
 from serving.rollout.trial import Trial
@@ -144,9 +144,3 @@ def unsettled(connection: Connection, team: str, since: int) -> list[tuple[int, 
         .limit(BATCH)
     )
     return [(row[0], row[1]) for row in connection.execute(found)]
-
-
-def version_of(connection: Connection, team: str, session: str) -> str | None:
-    """The version that a session was pinned to; None: it had no pin."""
-    c = PINS.c
-    return connection.execute(select(c.version).where(c.team == team, c.session == session)).scalar()

@@ -3,18 +3,20 @@
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
+from sqlalchemy import select
 from sqlalchemy.engine import Connection
 
 from rewards.mix import Mix
 from runtime.records import EpisodeOpened
-from runtime.store import history
-from serving.rollout.kept import TERMS, Docket, note, note_reward, unsettled, version_of
-from serving.rollout.outcome import outcome_of, own_reward
+from runtime.store import history, pins
+from runtime.store.tables import PINS
+from serving.rollout.kept import TERMS, Docket, note, note_reward, unsettled
+from serving.rollout.outcome import Outcome, outcome_of, own_reward
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Over:
-    """A session that is over, as whoever served it knows it."""
+    """A session that is over, or whose turn failed, as whoever served it knows it."""
 
     session: str
     version: str
@@ -22,7 +24,7 @@ class Over:
     terms: Collection[str] = ()
     """The names of the version's terms that are judged live (``blind_terms``)."""
     failed: bool = False
-    """A turn of it failed for good, and left no record of that."""
+    """A turn of it was answered with an error, and left no record of that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ def settle(connection: Connection, team: str, over: Over, at: float) -> bool:
         at: now (Unix time, s).
     """
     records = history.of_session(connection, team, over.session)
-    outcome = outcome_of(records, over.version, failed=over.failed)
+    outcome = outcome_of(records, over.version, failed=over.failed) or _unbegun(connection, team, over)
     if outcome is None or not note(connection, team, outcome, at):
         return False
     paid = own_reward(records, over.terms)
@@ -59,11 +61,20 @@ def settle(connection: Connection, team: str, over: Over, at: float) -> bool:
     return True
 
 
+def _unbegun(connection: Connection, team: str, over: Over) -> Outcome | None:
+    """What a session came to whose first turn failed: it has no records, and was opened when it was pinned."""
+    c = PINS.c
+    opened = connection.execute(select(c.at).where(c.team == team, c.session == over.session)).scalar()
+    if not over.failed or opened is None:
+        return None
+    return Outcome(session=over.session, version=over.version, opened=opened, error=True)
+
+
 def sweep(connection: Connection, team: str, kept: Docket, versions: Versions, at: float) -> int:
     """Settle the sessions that have ended by their records and that nobody has settled; how many."""
     found = unsettled(connection, team, kept.swept)
     for number, session in found:
-        played = version_of(connection, team, session) or _recorded(connection, team, session)
+        played = pins.pinned(connection, team, session) or _recorded(connection, team, session)
         if played:
             alias = versions.alias(played)
             settle(connection, team, Over(session=session, version=alias, terms=versions.terms(alias)), at)

@@ -55,12 +55,13 @@ class Seat:
         from runtime.actor.spec import reference
         from serving.playing import Player
         from serving.registry import Objects, vetted
+        from serving.rollout.tables import make_tables
         from serving.tables import open_serving_store
         from telemetry.metrics.watching import Watch
 
         directory = Objects(spec.registry).fetch(spec.hash, Path(spec.cache))
         version = vetted(directory, spec.team)
-        self._store = open_serving_store(reference(spec.store))
+        self._store = make_tables(open_serving_store(reference(spec.store)))
         self._player = Player(version, spec.alias, self._store, Manner(greedy=spec.greedy, seed=spec.seed))
         self._watch = Watch(0, "seat", spec.watched.targets, spec.watched.otlp, [models_of(version)])
         self._speaker = _speaker(version, spec.greedy)

@@ -9,16 +9,19 @@ from typing import Any
 import pytest
 
 from assembly.versions import Version, load_version
-from runtime.records import Decided, EpisodeEnded
+from runtime.records import Decided, EpisodeEnded, Json
 from runtime.store import Store, history, pins, snapshots
 from serving.pins import STATE, touch
 from serving.playing import Player, first_state
+from serving.rollout.kept import news
+from serving.rollout.outcome import Outcome
+from serving.rollout.tables import make_tables
 from serving.tables import open_serving_store
 from tests.postgres import empty_postgres, postgres
 from tests.serving.conftest import TEAM
 
 __all__ = ["empty_postgres", "postgres"]
-DRAW = {"draw": {"split": "eval", "seed": 2, "index": 3}}
+DRAW: Json = {"draw": {"split": "eval", "seed": 2, "index": 3}}
 
 
 @pytest.fixture(scope="module")
@@ -26,10 +29,10 @@ def version(exports: tuple[Path, Path]) -> Version:
     return load_version(exports[0])
 
 
-def opened(store: Store, name: str = "s", alias: str = "v1") -> str:
+def opened(store: Store, name: str = "s", alias: str = "v1", payload: Json = DRAW) -> str:
     def first(connection: object) -> None:
         pins.pin(connection, TEAM, name, alias, 1.0)
-        state = first_state(DRAW)
+        state = first_state(payload)
         snapshots.save(connection, [snapshots.Saving(team=TEAM, role=STATE, session=name, state=state)], 1.0)
 
     store.write(first)
@@ -147,6 +150,24 @@ def test_a_store_that_is_away_is_told_as_busy(version: Version, tmp_path: Path) 
         connection.exec_driver_sql("ALTER TABLE away RENAME TO snapshots")
     assert player.turn(session, "t0")["status"] == "ok"
     store.close()
+
+
+class Raising(Player):
+    """A version whose own code raises."""
+
+    def _play(self, session: str, key: str, before: snapshots.Snapshot) -> dict[str, Json]:
+        raise RuntimeError("a bug of the team's")
+
+
+def test_a_version_that_raises_is_judged_by_it(version: Version, store: Store) -> None:
+    """Once a session, also where its first turn fails and leaves no record; a case that nobody can play is none."""
+    make_tables(store)
+    session, senseless = opened(store), opened(store, "senseless", payload={"nothing": 0})
+    raising = Raising(version, "v1", store)
+    assert [raising.turn(session, key)["status"] for key in ("t0", "t1")] == ["failed", "failed"]
+    assert Player(version, "v1", store).turn(senseless, "t0")["status"] == "impossible"
+    (told,) = store.read(lambda c: news(c, TEAM))
+    assert told.outcome == Outcome(session=session, version="v1", opened=1.0, error=True)
 
 
 def test_a_live_turn_keeps_its_session_from_idling_out(version: Version, store: Store) -> None:
