@@ -49,6 +49,18 @@ def test_everything_wrong_is_said_at_once(tmp_path: Path, capsys: pytest.Capture
     assert "my-secret-token" not in said
 
 
+def test_the_documentation_shows_the_whole_file(tmp_path: Path) -> None:
+    """Every key in docs/serving.md, and its default."""
+    page = (Path(__file__).parents[2] / "docs" / "serving.md").read_text()
+    shown = re.search(r"```yaml\n(teams:.*?)```", page, re.DOTALL)
+    assert shown
+    told = load(written(tmp_path, shown[1]))
+    team = told.teams[TEAM]
+    assert told == load(written(tmp_path, f"teams: {{{TEAM}: {{registry: registry, current: v1}}}}\n"))
+    for section in (told, team, told.http, told.limits, told.telemetry):
+        assert section.model_fields_set == set(type(section).model_fields)
+
+
 def test_rules_between_keys(tmp_path: Path) -> None:
     """No other machine without tokens; nobody steers who has none."""
     file = written(tmp_path, "teams: {t: {registry: reg}}\nhttp: {host: 0.0.0.0, admins: [root]}\n")
