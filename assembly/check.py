@@ -1,9 +1,9 @@
 """``python -m assembly.check FILE…``: experiment files, accepted or refused, and nothing else is done.
 
 For hooks and editors: no service is asked, nothing of the team is imported, nothing is trained. Exit code 0: every file
-is accepted; 2: one is refused, with all that is wrong with its keys and values. Whether its team, terms and scenarios fit
-is looked at by ``python -m trainers.run FILE --check``. With ``--services``, what the doctor finds is told as well, and never ends in failure: a
-file may be right while a service is away.
+is accepted; 2: one is refused, with all that is wrong with its keys and values. Whether team, terms and scenarios fit
+is said by ``python -m trainers.run FILE --check``. With ``--services``, what the doctor finds is told as well, and never
+ends in failure: a file may be right while a service is away.
 """
 
 import argparse
@@ -26,9 +26,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m assembly.check", description="Accept experiment files, or say all that is wrong with their keys and values."
-    )
+    about = "Accept experiment files, or say all that is wrong with their keys and values."
+    parser = argparse.ArgumentParser(prog="python -m assembly.check", description=about)
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
     parser.add_argument("--services", action="store_true", help="also tell which declared services are not there")
     return parser
