@@ -2,7 +2,7 @@
 
 For hooks and editors: no service is asked, nothing of the team is imported, nothing is trained. Exit code 0: every file
 is accepted; 2: one is refused, with all that is wrong with its keys and values. Whether team, terms and scenarios fit
-is said by ``python -m trainers.run FILE --check``. With ``--services``, what the doctor finds is told as well, and never
+is said by ``python -m trainers.run FILE --check``. With ``--services``, what the doctor finds is told too, and never
 ends in failure: a file may be right while a service is away.
 """
 
