@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import socket
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -93,7 +92,7 @@ def _up(folder: Path, takes_s: float) -> Generator[str]:
         {
             "teams": {TEAM: {"registry": str(folder / "registry")}},
             "directory": str(folder),
-            "http": {"port": _free_port(), "tokens": {"admin": "env:BENCH_TOKEN"}},
+            "http": {"port": 0, "tokens": {"admin": "env:BENCH_TOKEN"}},
         }
     )
     with serving(settings) as server:
@@ -112,12 +111,6 @@ def _seat(connection: Any) -> None:
     ledger.register(connection, TEAM, "0" * 32, {}, time.time())
     ledger.move(connection, ledger.version(connection, TEAM, ALIAS), "ready")
     ledger.seat(connection, TEAM, ALIAS)
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
 
 
 def _wait(url: str) -> None:

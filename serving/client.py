@@ -10,7 +10,7 @@ import asyncio
 import time
 import uuid
 from collections.abc import AsyncGenerator, Generator, Mapping
-from typing import Any, Self
+from typing import Any, Self, TypedDict, Unpack
 
 import httpx2
 
@@ -18,19 +18,35 @@ from runtime.records import Json
 from serving.http.bodies import RunDone, SessionEnded, SessionOpened, TurnTaken
 from serving.trying import Refused, Tries, Unreachable
 
-__all__ = ["AsyncClient", "AsyncSession", "Client", "Refused", "Session", "Unreachable"]
+__all__ = ["Asking", "AsyncClient", "AsyncSession", "Client", "Refused", "Session", "Unreachable"]
 PATIENCE_S = 60.0
 """For how long a request is tried (s): a killed version, router or proxy is back long before."""
 ANSWER_S = 90.0
 """How long one answer may take (s)."""
 
 
+class Asking(TypedDict, total=False):
+    """How a session is opened. Where neither case is given, the team draws its first."""
+
+    scenario: Mapping[str, Json] | None
+    """A case that is sent: ``visible`` and, where the world is simulated, ``truth``; ``id``, ``seed``."""
+    draw: Mapping[str, Json] | None
+    """A case that the team draws: ``split``, ``seed``, ``index`` for its generator."""
+    version: str
+    """The one wanted; empty: whichever is due."""
+    key: str
+    """The same key opens the same session; empty: a new one."""
+
+
 def _headers(key: str, version: str = "") -> dict[str, str]:
     return {"idempotency-key": key or uuid.uuid4().hex, **({"x-agent-version": version} if version else {})}
 
 
-def _opening(scenario: Mapping[str, Json] | None, draw: Mapping[str, Json] | None) -> dict[str, Json]:
-    return {"scenario": dict(scenario) if scenario else None, "draw": dict(draw) if draw else None}
+def _opening(how: Asking) -> tuple[dict[str, str], dict[str, Json]]:
+    """The headers and the body that open a session."""
+    scenario, draw = how.get("scenario"), how.get("draw")
+    body: dict[str, Json] = {"scenario": dict(scenario) if scenario else None, "draw": dict(draw) if draw else None}
+    return _headers(how.get("key", ""), how.get("version", "")), body
 
 
 def _given(session: "Session | AsyncSession | RunDone", value: float, decision: str | None) -> dict[str, Json]:
@@ -58,42 +74,23 @@ class Client:
         self.retried = 0
         """Tries that were not the first."""
 
-    def open(
-        self,
-        team: str,
-        *,
-        scenario: Mapping[str, Json] | None = None,
-        draw: Mapping[str, Json] | None = None,
-        version: str = "",
-        key: str = "",
-    ) -> "Session":
+    def open(self, team: str, **how: Unpack[Asking]) -> "Session":
         """Open a session on a case: one that is sent, or one that the team draws.
 
         Args:
             team: its name.
-            scenario: ``visible`` and, where the world is simulated, ``truth``; ``id``, ``seed``.
-            draw: ``split``, ``seed``, ``index`` for the team's generator.
-            version: the one wanted; empty: whichever is due.
-            key: the same key opens the same session; empty: a new one.
+            how: ``scenario``, ``draw``, ``version``, ``key`` (``Asking``).
 
         Raises:
             Refused: the server says no.
             Unreachable: it does not answer.
         """
-        made = self.request("POST", f"/v1/teams/{team}/sessions", _headers(key, version), _opening(scenario, draw))
+        made = self.request("POST", f"/v1/teams/{team}/sessions", *_opening(how))
         return Session(self, SessionOpened.model_validate(made))
 
-    def run(
-        self,
-        team: str,
-        *,
-        scenario: Mapping[str, Json] | None = None,
-        draw: Mapping[str, Json] | None = None,
-        version: str = "",
-        key: str = "",
-    ) -> RunDone:
+    def run(self, team: str, **how: Unpack[Asking]) -> RunDone:
         """Open a session and play it to its end. As ``open``."""
-        made = self.request("POST", f"/v1/teams/{team}/runs", _headers(key, version), _opening(scenario, draw))
+        made = self.request("POST", f"/v1/teams/{team}/runs", *_opening(how))
         return RunDone.model_validate(made)
 
     def feedback(
@@ -134,13 +131,21 @@ class Client:
         self.close()
 
 
-class Session:
+class _Open:
+    """What an open session is, whoever waits for its turns."""
+
+    def __init__(self, opened: SessionOpened) -> None:
+        self._at = f"/v1/teams/{opened.team}/sessions/{opened.session}"
+        self.id, self.team, self.version = opened.session, opened.team, opened.version
+        self.ended = False
+
+
+class Session(_Open):
     """An open session."""
 
     def __init__(self, client: Client, opened: SessionOpened) -> None:
-        self._client, self._at = client, f"/v1/teams/{opened.team}/sessions/{opened.session}"
-        self.id, self.team, self.version = opened.session, opened.team, opened.version
-        self.ended = False
+        super().__init__(opened)
+        self._client = client
 
     def turn(self, key: str = "") -> TurnTaken:
         """Play the next turn; with a key, once for the same key."""
@@ -168,31 +173,14 @@ class AsyncClient:
         self.retried = 0
         """Tries that were not the first."""
 
-    async def open(
-        self,
-        team: str,
-        *,
-        scenario: Mapping[str, Json] | None = None,
-        draw: Mapping[str, Json] | None = None,
-        version: str = "",
-        key: str = "",
-    ) -> "AsyncSession":
+    async def open(self, team: str, **how: Unpack[Asking]) -> "AsyncSession":
         """Open a session on a case."""
-        path = f"/v1/teams/{team}/sessions"
-        made = await self.request("POST", path, _headers(key, version), _opening(scenario, draw))
+        made = await self.request("POST", f"/v1/teams/{team}/sessions", *_opening(how))
         return AsyncSession(self, SessionOpened.model_validate(made))
 
-    async def run(
-        self,
-        team: str,
-        *,
-        scenario: Mapping[str, Json] | None = None,
-        draw: Mapping[str, Json] | None = None,
-        version: str = "",
-        key: str = "",
-    ) -> RunDone:
+    async def run(self, team: str, **how: Unpack[Asking]) -> RunDone:
         """Open a session and play it to its end."""
-        made = await self.request("POST", f"/v1/teams/{team}/runs", _headers(key, version), _opening(scenario, draw))
+        made = await self.request("POST", f"/v1/teams/{team}/runs", *_opening(how))
         return RunDone.model_validate(made)
 
     async def feedback(
@@ -228,13 +216,12 @@ class AsyncClient:
         await self.close()
 
 
-class AsyncSession:
+class AsyncSession(_Open):
     """An open session."""
 
     def __init__(self, client: AsyncClient, opened: SessionOpened) -> None:
-        self._client, self._at = client, f"/v1/teams/{opened.team}/sessions/{opened.session}"
-        self.id, self.team, self.version = opened.session, opened.team, opened.version
-        self.ended = False
+        super().__init__(opened)
+        self._client = client
 
     async def turn(self, key: str = "") -> TurnTaken:
         """Play the next turn; with a key, once for the same key."""

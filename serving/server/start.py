@@ -1,6 +1,7 @@
 """A server: Redis, store, Ray, Serve, and the conductor that keeps on it what is written down."""
 
 import os
+import socket
 import threading
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
@@ -110,10 +111,16 @@ def _http(settings: Serving) -> str:
     """Start Serve's proxies; where they answer."""
     from ray import serve as ray_serve
 
-    http = settings.http
-    options = {"host": http.host, "port": http.port, "request_timeout_s": settings.limits.run_s + 15.0}
+    host, port = settings.http.host, settings.http.port or _free_port(settings.http.host)
+    options = {"host": host, "port": port, "request_timeout_s": settings.limits.run_s + 15.0}
     ray_serve.start(proxy_location="EveryNode", http_options=options, logging_config={"log_level": "WARNING"})
-    return f"http://{http.host}:{http.port}"
+    return f"http://{host}:{port}"
+
+
+def _free_port(host: str) -> int:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as free:
+        free.bind((host, 0))
+        return free.getsockname()[1]
 
 
 @contextmanager

@@ -4,9 +4,9 @@ import argparse
 import sys
 from collections.abc import Sequence
 from contextlib import closing
-from datetime import datetime
 
 from runtime.errors import RepertoryError, ServiceUnavailable
+from runtime.moments import unix_time
 
 DONE, FAULT, UNAVAILABLE = 0, 1, 3
 """Exit codes."""
@@ -39,17 +39,17 @@ def _parser() -> argparse.ArgumentParser:
         type=_moment,
         default=0.0,
         metavar="WHEN",
-        help="only sessions opened since: 2026-05-01T12:00, or Unix time",
+        help="only sessions opened since: 2026-05-01T12:00 (UTC, unless it says a zone), or Unix time",
     )
     return parser
 
 
 def _moment(text: str) -> float:
-    """Unix time (s), from itself or from ISO 8601."""
+    """Unix time (s), from itself or from ISO 8601 (without a zone, UTC)."""
     try:
         return float(text)
     except ValueError:
-        return datetime.fromisoformat(text).timestamp()
+        return unix_time(text)
 
 
 def _export(url: str, to: str, since: float) -> int:

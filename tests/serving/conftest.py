@@ -50,7 +50,7 @@ def settings_at(directory: Path, **more: Any) -> Serving:
         {
             "teams": {TEAM: {"registry": str(directory / "registry"), "current": "v1"}},
             "directory": str(directory / "serving"),
-            "http": {"port": free_port()},
+            "http": {"port": 0},
             **more,
         }
     )
@@ -61,7 +61,7 @@ def serving_two(directory: Path, exports: tuple[Path, Path], wait_until: WaitUnt
     """A server with v1 as the current version and v2 ready, and tokens for ``admin``, ``ada`` and ``bob``."""
     tokens = {name: f"env:{name.upper()}_TOKEN" for name in ("admin", "ada", "bob")}
     os.environ.update({f"{name.upper()}_TOKEN": f"{name}-token-0123456789" for name in tokens})
-    settings = settings_at(directory, **{"http": {"port": free_port(), "tokens": tokens}, **more})
+    settings = settings_at(directory, **{"http": {"port": 0, "tokens": tokens}, **more})
     with serving(settings) as server:
         for export in exports:
             alias = server.versions.register(TEAM, export, by="test", why="")

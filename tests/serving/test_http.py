@@ -227,11 +227,11 @@ def test_bad_requests_are_told_so(raw: httpx2.Client) -> None:
     assert f"{AT.replace(TEAM, '{team}')}/sessions" in schema["paths"]
 
 
-def test_steering_over_http(raw: httpx2.Client, server: Server, ada: Client) -> None:
+def test_steering_over_http(raw: httpx2.Client, server: Server, ada: Client, wait_until: WaitUntil) -> None:
     """Promote, roll back, drain, retire: what may not be is refused with the reason, and all of it is on record."""
     held = ada.open(TEAM, version="v2")
     assert raw.post(f"{AT}/versions/v2/promote", json={"why": "better"}).json()["current"]
-    assert ada.open(TEAM).version == "v2" or ada.open(TEAM).version == "v2"
+    wait_until(lambda: {ada.open(TEAM).version for _ in range(8)} == {"v2"}, "both routers to see it", 2.0)
     for path, code in (("v2/drain", "current"), ("v2/retire", "current"), ("v1/retire", "open_sessions")):
         if code == "open_sessions":
             ada.open(TEAM, version="v1")

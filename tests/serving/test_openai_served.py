@@ -12,7 +12,7 @@ from serving.server.conductor import statuses
 from serving.server.seat import app_name
 from serving.server.start import serving
 from tests.conftest import WaitUntil
-from tests.serving.conftest import UP_S, answers, free_port, ready, settings_at
+from tests.serving.conftest import UP_S, answers, ready, settings_at
 from tests.serving.house import House
 from tests.serving.openai_team import SHOP
 from tests.serving.swapping import processes
@@ -46,7 +46,7 @@ def server(
     os.environ.update({f"{name.upper()}_TOKEN": token for name, token in TOKENS.items()})
     tokens = {name: f"env:{name.upper()}_TOKEN" for name in TOKENS}
     teams = {SHOP: {"registry": str(directory / "registry"), "current": "v1"}}
-    with serving(settings_at(directory, teams=teams, http={"port": free_port(), "tokens": tokens})) as running:
+    with serving(settings_at(directory, teams=teams, http={"port": 0, "tokens": tokens})) as running:
         for export in versions:
             alias = running.versions.register(SHOP, export, by="test", why="")
             running.versions.deploy(SHOP, alias, by="test", why="")

@@ -152,6 +152,26 @@ def test_the_file_is_otlp_json(store: Store, tmp_path: Path) -> None:
     assert len(file.read_text().splitlines()) == 1, "nothing was opened since"
 
 
+@pytest.fixture
+def in_tokyo(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A machine whose zone is nine hours ahead of UTC."""
+    with monkeypatch.context() as zone:
+        zone.setenv("TZ", "Asia/Tokyo")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.parametrize(("since", "lines"), [("1970-01-01T00:00:09", 1), ("1970-01-01T00:00:11", 0)])
+@pytest.mark.usefixtures("in_tokyo")
+def test_a_moment_without_a_zone_is_utc(store: Store, tmp_path: Path, since: str, lines: int) -> None:
+    """As everywhere else, whatever the machine's own zone is."""
+    noted(store, session())
+    file, url = tmp_path / "traces.jsonl", store.engine.url.render_as_string()
+    assert main(["export", "--store", url, "--to", str(file), "--since", since]) == 0
+    assert len(file.read_text().splitlines()) == lines
+
+
 class _Collector(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         request = ExportTraceServiceRequest.FromString(self.rfile.read(int(self.headers["content-length"])))
