@@ -27,7 +27,7 @@ $(VENV)/.stamp: pyproject.toml constraints.txt
 	@[ -n "$(PYTHON)" ] || { echo "Python 3.11 or newer with its venv module is needed: apt install python3 python3-venv" >&2; exit 3; }
 	@echo 'installing into $(VENV): a few minutes the first time, then only when pyproject.toml or constraints.txt change'
 	[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -qq --disable-pip-version-check --no-input -c constraints.txt $(TORCH) -e '.[dev,games]'
+	$(BIN)/python -m pip install -qq --disable-pip-version-check --no-input -c constraints.txt $(TORCH) -e '.[dev,bench]'
 	$(BIN)/python -m pip install -qq --disable-pip-version-check --no-input -c constraints.txt --no-deps xgrammar apache-tvm-ffi
 	@touch $@
 

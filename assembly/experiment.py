@@ -32,9 +32,9 @@ __all__ = [
 
 
 def _redis(value: str) -> str:
-    if value == "embedded" or value.startswith(("redis://", "rediss://")):
+    if value == "embedded" or value.startswith(("redis://", "rediss://", "env:")):
         return value
-    raise PydanticCustomError("redis", "wants embedded, or an address that starts with redis:// or rediss://")
+    raise PydanticCustomError("redis", "wants embedded, an address that starts with redis:// or rediss://, or env:NAME")
 
 
 class Experiment(Section):
@@ -56,7 +56,7 @@ class Experiment(Section):
     ppo: PPO = Field(default_factory=PPO)
     resources: Resources = Field(default_factory=Resources)
     redis: Annotated[str, AfterValidator(_redis)] = "embedded"
-    """The event bus: the bundled server, or an address."""
+    """The event bus: the bundled server, an address, or env:NAME of the variable that holds one."""
     telemetry: Telemetry = Field(default_factory=Telemetry)
     gates: Gates = Field(default_factory=Gates)
     stop: Stop = Field(default_factory=lambda: Stop(iterations=200))

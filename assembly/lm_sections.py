@@ -35,7 +35,7 @@ class Warmup(Section, serialize_by_alias=True):
     """A warm start before PPO: the policy learns to call what somebody else called (behaviour cloning)."""
 
     source: Text = Field(default="expert", alias="from")
-    """Who is imitated: one of the team's playable baselines, or a JSONL file of recorded episodes."""
+    """Who is imitated: one of the team's playable baselines, or records: a store's URL, a Parquet or a JSONL file."""
     episodes: Count = 1000
     """Episodes that the baseline plays, or that are read from the file at most."""
     epochs: Count = 2
@@ -46,6 +46,11 @@ class Warmup(Section, serialize_by_alias=True):
     """Decisions in a gradient step."""
     smoothing: Share = 0.1
     """Share of the aim that is spread over all legal calls, so that the policy goes on trying others."""
+
+    @property
+    def recorded(self) -> bool:
+        """Whether recorded decisions are imitated, and not a baseline that plays."""
+        return "://" in self.source or self.source.endswith((".jsonl", ".parquet"))
 
 
 class _Seated(Section):

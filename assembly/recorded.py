@@ -100,10 +100,10 @@ def _unfit(case: Scenario, team: Team, seen: set[str], held_out: _HeldOut) -> st
         return "held out"
     if _exactly(case) in seen:
         return "repeated"
-    return "" if _playable(case, team) else "unplayable"
+    return "" if playable(case, team) else "unplayable"
 
 
-def _playable(case: Scenario, team: Team) -> bool:
+def playable(case: Scenario, team: Team) -> bool:
     """Whether the team's world can be made of a case. Live, the truth is often not known."""
     if not case.truth and team.generate is not None and team.generate("train", 0, 0).truth:
         return False

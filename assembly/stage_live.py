@@ -43,7 +43,7 @@ class Place:
     """Where a team runs."""
 
     redis: str
-    """``embedded:DIRECTORY``, ``redis://…``, ``rediss://…`` or ``unix://…``."""
+    """``embedded:DIRECTORY``, ``redis://…``, ``rediss://…``, ``unix://…``, or the ``env:NAME`` that holds one."""
     store: str
     """``sqlite:///…`` or ``postgresql://…``."""
 
@@ -60,8 +60,8 @@ class Place:
 def open_bus(place: Place, version: Version, settings: BusSettings | None = None) -> EventBus:
     """The team's bus, with the client as one of its roles."""
     roles = [*(r.name for r in version.team.roles), CLIENT]
-    agreed = agreements(version.team)
-    return EventBus(place.redis, place.store, team=version.team.name, roles=roles, agreed=agreed, settings=settings)
+    agreed, redis = agreements(version.team), reference(place.redis)
+    return EventBus(redis, place.store, team=version.team.name, roles=roles, agreed=agreed, settings=settings)
 
 
 def committed(bus: EventBus) -> Callable[[str], list[AnyRecord]]:
@@ -162,8 +162,9 @@ class Stage:
         self.version = version
         self._waiting = _Waiting()
         self._closing = ExitStack()
-        if place.redis.startswith(SCHEME):
-            self._closing.enter_context(serve(place.redis.removeprefix(SCHEME)))
+        redis = reference(place.redis)
+        if redis.startswith(SCHEME):
+            self._closing.enter_context(serve(redis.removeprefix(SCHEME)))
         self.bus = open_bus(place, version)
 
     def __enter__(self) -> Self:

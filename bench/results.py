@@ -24,15 +24,15 @@ def keep(path: Path, row: str, entry: Mapping[str, Any]) -> None:
 
 def entry(outcome: Outcome, about: Mapping[str, Any]) -> dict[str, Any]:
     """A row's outcome with when, where and how it was measured."""
-    return {**about, "claims": [c.as_json() for c in outcome.claims], "figures": _rounded(outcome.figures)}
+    return {**about, "claims": [c.as_json() for c in outcome.claims], "figures": rounded(outcome.figures)}
 
 
-def _rounded(value: Any) -> Any:
+def rounded(value: Any) -> Any:
     """Figures of six digits: more say nothing."""
     if isinstance(value, float):
         return float(f"{value:.6g}")
     if isinstance(value, Mapping):
-        return {k: _rounded(v) for k, v in value.items()}
+        return {k: rounded(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return [_rounded(v) for v in value]
+        return [rounded(v) for v in value]
     return value

@@ -25,7 +25,7 @@ TURN = {
     "turn": 0, "agent": "one", "decisions": [], "to_act": "one", "ended": False, "outcome": None, "success": None,
     "cost_usd": 0.0, "degraded": False,
 }  # fmt: skip
-"""What both contestants answer."""
+"""What all contestants answer."""
 
 
 class Policy:
@@ -62,6 +62,29 @@ def bare_app(takes_s: float) -> Any:
     return deployment.bind()
 
 
+def hop_app(takes_s: float) -> Any:
+    """The policy one hop behind FastAPI: what any router over Serve's handles costs."""
+    from fastapi import FastAPI
+    from ray import serve
+
+    def build() -> Any:
+        app, reached = FastAPI(), list[Any]()
+
+        @app.post("/turns/{session}")
+        async def turn(session: str) -> dict[str, Any]:
+            if not reached:
+                reached.append(serve.get_app_handle("behind"))
+            return {**(await reached[0].turn.remote(session, ""))["turn"], "session": session, "version": ALIAS}
+
+        return app
+
+    behind: Any = serve.deployment(Policy, name="behind", ray_actor_options={"num_cpus": 0.01})
+    serve.run(behind.bind(takes_s), name="behind", route_prefix=None)
+    ingress: Any = serve.ingress(build)()
+    deployment: Any = serve.deployment(ingress, name="hop", ray_actor_options={"num_cpus": 0.01})
+    return deployment.bind()
+
+
 def router(options: Options) -> Outcome:
     """Medians of both, for a policy that takes no time and for one of 20 ms."""
     count, rounds = (5, 1) if options.quick else (REQUESTS, ROUNDS)
@@ -70,17 +93,22 @@ def router(options: Options) -> Outcome:
     for ms, target in TARGETS.items():
         with TemporaryDirectory(ignore_cleanup_errors=True) as folder, _up(Path(folder), ms / 1e3) as url:
             laps = _laps(url, count, rounds)
-        ratio = median([o / b for o, b in zip(laps["ours"], laps["bare"], strict=True)])
         what = f"of bare Serve's median, policy of {ms} ms"
-        claims.append(Claim(what=what, unit="×", measured=ratio, target=target, at_least=False))
+        claims.append(Claim(what=what, unit="×", measured=_ratio(laps, "ours"), target=target, at_least=False))
+        claims.append(Claim(what=f"a bare second hop, policy of {ms} ms", unit="×", measured=_ratio(laps, "hop")))
         claims.append(Claim(what=f"median of ours, policy of {ms} ms", unit="ms", measured=median(laps["ours"])))
         figures[f"medians_ms_{ms}"] = laps
     return Outcome(claims=tuple(claims), figures=figures)
 
 
+def _ratio(laps: dict[str, list[float]], name: str) -> float:
+    """How many times bare Serve's median, in the middle of the laps."""
+    return median([one / bare for one, bare in zip(laps[name], laps["bare"], strict=True)])
+
+
 @contextmanager
 def _up(folder: Path, takes_s: float) -> Generator[str]:
-    """Both contestants behind the same proxy; its address."""
+    """All contestants behind the same proxy; its address."""
     from ray import serve
 
     from serving.server.seat import app_name
@@ -99,6 +127,7 @@ def _up(folder: Path, takes_s: float) -> Generator[str]:
         policy: Any = serve.deployment(Policy, name="seat", ray_actor_options={"num_cpus": 0.01})
         serve.run(policy.bind(takes_s), name=app_name(TEAM, ALIAS), route_prefix=None)
         serve.run(bare_app(takes_s), name="bare", route_prefix="/bare")
+        serve.run(hop_app(takes_s), name="hop", route_prefix="/hop")
         server.versions.store.write(_seat)
         _wait(server.url)
         yield server.url
@@ -130,10 +159,14 @@ def _laps(url: str, count: int, rounds: int) -> dict[str, list[float]]:
     """The median of each lap, ms; the first lap of each warms up."""
     import httpx2
 
-    laps: dict[str, list[float]] = {"bare": [], "ours": []}
+    laps: dict[str, list[float]] = {"bare": [], "hop": [], "ours": []}
     with httpx2.Client(base_url=url, headers={"authorization": f"Bearer {TOKEN}"}, timeout=30) as client:
         session = client.post(f"/v1/teams/{TEAM}/sessions").json()["session"]
-        paths = {"bare": f"/bare/turns/{session}", "ours": f"/v1/teams/{TEAM}/sessions/{session}/turns"}
+        paths = {
+            "bare": f"/bare/turns/{session}",
+            "hop": f"/hop/turns/{session}",
+            "ours": f"/v1/teams/{TEAM}/sessions/{session}/turns",
+        }
         for lap in range(rounds + 1):
             for name, path in paths.items():
                 found = _lap(client, path, count)

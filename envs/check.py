@@ -1,4 +1,4 @@
-"""What the author of a new team runs: ``check_team(team)``, or ``python -m envs.check package.module:team``."""
+"""What the author of a new team runs: ``check_team(team)``, or ``python -m envs.check TEAM``."""
 
 import argparse
 import importlib
@@ -12,6 +12,7 @@ from envs.checks.cases import scenarios, visible_truth
 from envs.checks.findings import Fail, Finding, Report, calling, first_of, place_of
 from envs.checks.form import schemas, well_formed
 from envs.checks.hidden import planted_truth, swapped_truth
+from envs.checks.missing import missing
 from envs.checks.plays import abuse, baselines, masks, plays
 from envs.checks.repeat import portable, repeats
 from envs.checks.subject import Subject
@@ -46,7 +47,7 @@ CHECKS: dict[str, tuple[str, Check]] = {
 
 
 def check_team(team: Team, source: Source | None = None, *, episodes: int = EPISODES) -> Report:
-    """Look a team over: form, schemas, scenarios, play, repeatability, hidden truth.
+    """Look a team over: form, schemas, what is still missing, scenarios, play, repeatability, hidden truth.
 
     Args:
         team: what to look at.
@@ -55,6 +56,7 @@ def check_team(team: Team, source: Source | None = None, *, episodes: int = EPIS
     """
     findings = [*_all("form", "names, order, budgets and calls are well formed", lambda: well_formed(team))]
     findings += _all("schemas", "valid JSON Schemas (Draft 2020-12) with documentation", lambda: schemas(team))
+    findings += _missing(team)
     if any(not f.ok and f.check == "form" for f in findings):
         return Report(team.name, (*findings, Finding("play", ok=False, message="not played: correct its form first")))
     if source is None and team.generate is None:
@@ -71,6 +73,12 @@ def _all(name: str, promise: str, check: Callable[[], Iterable[Finding]]) -> lis
     """A check's findings, or one that says what holds; an exception of the user's code is a finding too."""
     found = list(first_of(_guarded(name, check)))
     return found or [Finding(name, ok=True, message=promise)]
+
+
+def _missing(team: Team) -> list[Finding]:
+    """All that is still to be done, each thing of each role."""
+    nothing = Finding("missing", ok=True, message="briefs, tools, reward terms and something to compare with are there")
+    return [*_guarded("missing", lambda: missing(team))] or [nothing]
 
 
 def _guarded(name: str, check: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
@@ -105,7 +113,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m envs.check", description="Check a team before anything is built on it."
     )
-    parser.add_argument("team", help="package.module:attribute, a team or a function that makes one")
+    parser.add_argument(
+        "team", help="package.module:attribute, a team or a function that makes one; a module alone: its `team`"
+    )
     parser.add_argument("--args", default="{}", metavar="JSON", help="arguments for the function, as a JSON object")
     parser.add_argument(
         "--scenarios", type=Path, metavar="FILE", help="JSONL scenarios in place of the team's generator"
@@ -121,21 +131,24 @@ def _positive(text: str) -> int:
 
 
 def load_team(name: str, args: dict[str, Any]) -> Team:
-    """The team of that name.
+    """The team of that name: ``package.module:attribute``, or a module alone, whose ``team`` is meant.
+
+    A folder ``NAME`` with a ``NAME.py`` in it, as ``trainers.new`` writes it, is found from outside, too.
 
     Raises:
         TeamError: nothing of that name, or what is there is no team and makes none.
         Fail: the team's own code raised.
     """
-    module_name, colon, attribute = name.partition(":")
-    if not colon:
-        raise TeamError("write package.module:attribute")
-    if str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
+    module_name, _, attribute = name.partition(":")
+    attribute = attribute or "team"
+    for folder in (Path.cwd() / module_name, Path.cwd()):
+        if str(folder) not in sys.path and (folder == Path.cwd() or (folder / f"{module_name}.py").is_file()):
+            sys.path.insert(0, str(folder))
     module = calling(f"importing {module_name}", lambda: importlib.import_module(module_name))
     found: Any = getattr(module, attribute, None)
     if found is None:
-        raise TeamError(f"module {module_name} has no {attribute!r}")
+        known = ", ".join(n for n, v in vars(module).items() if isinstance(v, Team)) or "no team of another name"
+        raise TeamError(f"module {module_name} has no {attribute!r}, and {known}: name it as module:attribute")
     team: Any = found if isinstance(found, Team) else calling(f"calling {attribute}", lambda: found(**args))
     if not isinstance(team, Team):
         raise TeamError(f"{attribute} is or makes a {type(team).__name__}, not a Team")

@@ -63,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--dir", type=Path, metavar="DIR", help="where the bus and the store live (live/TEAM/TIMESTAMP)"
     )
-    parser.add_argument("--redis", help="embedded (the default), or redis://… or rediss://…")
+    parser.add_argument("--redis", help="embedded (the default), redis://… or rediss://…, or env:NAME")
     parser.add_argument(
         "--coordinator",
         choices=("embedded", "temporal"),

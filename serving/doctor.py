@@ -9,7 +9,6 @@ from assembly.doctor.examining import Seen
 from assembly.doctor.experiment import where
 from assembly.document import Document
 from runtime.embedded.client import shown
-from runtime.errors import ServiceUnavailable
 from serving.settings import Serving
 
 
@@ -31,7 +30,7 @@ def _redis(x: Serving, document: Document) -> Iterator[Checkup]:
             name="redis",
             declared=shown(x.redis),
             where=where(document, ("redis",)),
-            probe=partial(_with_value, services.redis, x.redis),
+            probe=partial(services.referenced, services.redis, x.redis),
             remedy="start it, correct `redis:`, or use `redis: embedded`",
         )
 
@@ -41,22 +40,9 @@ def _store(x: Serving, document: Document) -> Iterator[Checkup]:
         name="store",
         declared=shown(x.store_at),
         where=where(document, ("store",)),
-        probe=partial(_with_value, _store_at, x.store_at),
+        probe=partial(services.referenced, _store_at, x.store_at),
         remedy="correct `store:`",
     )
-
-
-def _with_value(probe: "services.Probe", reference: str) -> Seen:
-    """Look at what a reference ``env:NAME`` holds."""
-    import os
-
-    if not reference.startswith("env:"):
-        return probe(reference)
-    name = reference.removeprefix("env:")
-    value = os.environ.get(name)
-    if not value:
-        raise ServiceUnavailable(reference, f"the variable {name} is not set", f"export {name}")
-    return probe(value)
 
 
 def _store_at(url: str) -> Seen:

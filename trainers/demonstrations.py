@@ -1,9 +1,8 @@
 """What a warm start imitates: decisions of a team's baseline, or of recorded episodes."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,16 +11,18 @@ from torch import Tensor
 
 from assembly.build import Build
 from assembly.lm_sections import Warmup
+from envs.candidates import candidates
 from policies.playing import Playable, RulePolicy
-from runtime.records import RECORD, Decided, Observed, Record
+from runtime.records import Decided, Observed, Record, ToolCall
 from runtime.seams import digest
 from trainers.play import play
 from trainers.rllib.connector import Standardizer
+from trainers.traces import traced
 
 Episode = tuple[Sequence[Record], Mapping[str, Sequence[float]]]
 """Its records, and what came of each agent's decisions, where that is known."""
 Demonstration = tuple[Observed, int, float]
-"""What was seen, what was called, and what came of it."""
+"""What was seen, the candidate that was called, and what came of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,21 +46,51 @@ class Shown:
         return Shown(self.tokens[rows], self.legal[rows], self.calls[rows], self.returns[rows])
 
 
+@dataclass(frozen=True, slots=True)
+class Demonstrated:
+    """What was shown, and what of it cannot be imitated."""
+
+    shown: Mapping[str, Shown]
+    """By policy."""
+    left_out: Mapping[str, Mapping[str, int]]
+    """By policy and tool: how many calls were no legal candidates."""
+    strangers: Mapping[str, int]
+    """How many decisions were of roles that the team does not have, by their names."""
+
+    def told(self) -> list[str]:
+        """What was left out, in words."""
+        said = [f"{n}: {_counts(c)} are no legal calls of it" for n, c in self.left_out.items() if c]
+        return [*said, *([f"{_counts(self.strangers)} are no roles of the team"] if self.strangers else [])]
+
+
 def demonstrations(
     build: Build, seats: Mapping[str, Any], settings: Warmup, standardizer: Standardizer | None = None
-) -> dict[str, Shown]:
-    """Decisions to imitate, by policy."""
-    path = build.folder / settings.source
-    if path.suffix == ".jsonl":
-        episodes: Iterator[Episode] = ((records, {}) for records in _read(path, settings.episodes))
+) -> Demonstrated:
+    """Decisions to imitate. A call that is no legal candidate is counted, and nothing is put in its place."""
+    assert build.team is not None
+    if settings.recorded:
+        told = traced(settings.source, build.folder, build.team.name, settings.episodes)
+        episodes: Iterator[Episode] = ((records, {}) for records in told)
     else:
         episodes = _played(build, settings, standardizer)
+    calls = {r.name: candidates(build.team, r) for r in build.team.roles}
     found: dict[str, list[Demonstration]] = defaultdict(list)
+    left_out: dict[str, Counter[str]] = defaultdict(Counter[str])
+    strangers = Counter[str]()
     for records, returns in episodes:
         for seen, call in _decisions(records):
+            if seen.agent not in calls:
+                strangers[seen.agent] += 1
+                continue
+            policy, whole = build.policy_of[seen.agent], _with_candidates(seen, calls[seen.agent])
+            place = _place(whole, call)
+            if place is None:
+                left_out[policy][call.tool or "malformed"] += 1
+                continue
             known = returns.get(seen.agent)
-            found[build.policy_of[seen.agent]].append((seen, call, float("nan") if known is None else known[seen.turn]))
-    return {n: _shown(seats[n], pairs) for n, pairs in found.items() if n in seats and pairs}
+            found[policy].append((whole, place, float("nan") if known is None else known[seen.turn]))
+    shown = {n: _shown(seats[n], pairs) for n, pairs in found.items() if n in seats and pairs}
+    return Demonstrated(shown, {n: c for n, c in left_out.items() if n in seats}, strangers)
 
 
 def _played(build: Build, settings: Warmup, standardizer: Standardizer | None) -> Iterator[Episode]:
@@ -97,33 +128,39 @@ def returns_to_go(rewards: Sequence[float], gamma: float, standardizer: Standard
     return found[::-1]
 
 
-def _read(path: Path, most: int) -> Iterator[Sequence[Record]]:
-    """Episodes of a file of records, a line a record; an episode is what has one correlation id."""
-    episodes: dict[str, list[Record]] = {}
-    with path.open() as lines:
-        for line in lines:
-            record = RECORD.validate_json(line)
-            if record.correlation_id not in episodes and len(episodes) >= most:
-                continue
-            episodes.setdefault(record.correlation_id, []).append(record)
-    yield from episodes.values()
-
-
-def _decisions(records: Iterable[Record]) -> Iterator[tuple[Observed, int]]:
-    """What was seen, and the candidate that was called, where it was one and legal."""
+def _decisions(records: Iterable[Record]) -> Iterator[tuple[Observed, ToolCall]]:
+    """What was seen, and what was called."""
     seen: Observed | None = None
     for record in records:
         if isinstance(record, Observed):
             seen = record
-        elif isinstance(record, Decided) and seen is not None and record.call in seen.candidates:
-            call = seen.candidates.index(record.call)
-            if not seen.mask or seen.mask[call]:
-                yield seen, call
+        elif isinstance(record, Decided) and seen is not None:
+            yield seen, record.call
+
+
+def _place(seen: Observed, call: ToolCall) -> int | None:
+    """Which of the candidates a call is; None: none of them, or not a legal one."""
+    if call not in seen.candidates:
+        return None
+    place = seen.candidates.index(call)
+    return place if seen.mask[place] else None
+
+
+def _with_candidates(seen: Observed, calls: Sequence[ToolCall]) -> Observed:
+    """What was seen, with the role's own candidates. Where it was not recorded what was legal, everything was."""
+    if not seen.candidates:
+        return seen.model_copy(update={"candidates": tuple(calls), "mask": (True,) * len(calls)})
+    mask = seen.mask or (True,) * len(seen.candidates)
+    legal = [c for c, ok in zip(seen.candidates, mask, strict=True) if ok]
+    return seen.model_copy(update={"candidates": tuple(calls), "mask": tuple(c in legal for c in calls)})
+
+
+def _counts(many: Mapping[str, int]) -> str:
+    return ", ".join(f"{n} × {name}" for name, n in sorted(many.items()))
 
 
 def _shown(seat: Any, pairs: Sequence[Demonstration]) -> Shown:
-    everything = [True] * seat.spec.outputs
-    seen = [{"text": o.text, "action_mask": np.array(o.mask or everything)} for o, _, _ in pairs]
+    seen = [{"text": o.text, "action_mask": np.array(o.mask)} for o, _, _ in pairs]
     arrays = seat.featurize(seen)
     return Shown(
         tokens=torch.from_numpy(arrays["tokens"]),

@@ -70,6 +70,8 @@ class Loop:
         self.evaluated: EvaluationReport | None = None
         """The last evaluation of this process."""
         self.engine = self._engine(1.0)
+        for name, imitated in self.engine.imitated.items():
+            say(f"warm start: {name} {imitated.told()}")
         self.why: dict[str, str] = {}
         """Why rewards were missing, by term."""
         self._started, self._before = time.monotonic(), 0.0

@@ -1,10 +1,11 @@
 """The warm start: before PPO, language models learn to call what somebody else called (behaviour cloning)."""
 
 import json
+import logging
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,10 @@ from policies.lm.network import Network, ValueHead
 from policies.lm.writing import Writer
 from runtime.errors import RepertoryError
 from runtime.seams import digest
-from trainers.demonstrations import Shown, demonstrations
+from trainers.demonstrations import Demonstrated, Shown, demonstrations
 from trainers.rllib.connector import Standardizer
 
+log = logging.getLogger(__name__)
 REPORT = "warmup.json"
 """Beside the models: how each policy imitates."""
 RISE = 0.1
@@ -53,6 +55,12 @@ class Imitated:
     """Share of the last epoch's decisions in which its likeliest call was the one shown, before the step."""
     loss: float
     """Mean cross-entropy over the last epoch, nat."""
+    left_out: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Calls that were no legal candidates, by tool: nothing was learnt from them."""
+
+    def told(self) -> str:
+        """The same in words."""
+        return f"imitates {self.decisions} decisions, and calls the same in {self.agreement:.0%} of them"
 
 
 def warm_up(build: Build, seats: Mapping[str, Any], standardizer: Standardizer | None = None) -> dict[str, Imitated]:
@@ -69,12 +77,13 @@ def warm_up(build: Build, seats: Mapping[str, Any], standardizer: Standardizer |
         settings = waiting[names[0]].warmup
         assert settings is not None
         own = {n: seats[n] for n in names}
-        shown = demonstrations(build, own, settings, standardizer)
-        lacking = [n for n in names if n not in shown or not len(shown[n])]
+        found = demonstrations(build, own, settings, standardizer)
+        lacking = [n for n in names if not len(found.shown.get(n, ()))]
         if lacking:
-            raise NothingToImitate(f"warmup.from {settings.source} shows no decision for {', '.join(lacking)}")
+            why = "".join(f"; {line}" for line in found.told())
+            raise NothingToImitate(f"warmup.from {settings.source} shows no decision for {', '.join(lacking)}{why}")
         nets = _shared(own) if waiting[names[0]].model == TINY else {n: s.actor() for n, s in own.items()}
-        done |= _imitate(own, nets, shown, settings, build.experiment.seed)
+        done |= _imitate(own, nets, found, settings, build.experiment.seed)
     return done
 
 
@@ -97,13 +106,16 @@ def _together(waiting: Mapping[str, CausalLM], seats: Mapping[str, Any]) -> list
 def _imitate(
     seats: Mapping[str, Any],
     nets: Nets,
-    shown: Mapping[str, Shown],
+    found: Demonstrated,
     settings: Warmup,
     seed: int,
 ) -> dict[str, Imitated]:
     """Train the policies, and write down what they start from."""
     heads = {n: ValueHead(net.weights.hidden_size) for n, net in nets.items()}
-    done = _epochs(nets, heads, shown, settings, seed)
+    learnt = _epochs(nets, heads, found.shown, settings, seed)
+    done = {n: replace(i, left_out={**found.left_out.get(n, {})}) for n, i in learnt.items()}
+    for line in found.told():
+        log.warning("warm start from %s leaves out %s", settings.source, line)
     _keep(seats, nets, heads, done)
     return done
 

@@ -46,7 +46,7 @@ def _redis(x: Experiment, document: Document) -> Iterator[Checkup]:
             name="redis",
             declared=shown(x.redis),
             where=where(document, ("redis",)),
-            probe=partial(services.redis, x.redis),
+            probe=partial(services.referenced, services.redis, x.redis),
             remedy="start it, correct `redis:`, or use `redis: embedded`",
         )
 

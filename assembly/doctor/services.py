@@ -35,6 +35,17 @@ def redis(declared: str) -> Seen:
     return Seen(what=f"version {info.get('valkey_version') or info.get('redis_version')} answers")
 
 
+def referenced(probe: Probe, reference: str) -> Seen:
+    """Look at an address, or at what the variable of ``env:NAME`` holds. Raises ServiceUnavailable for one not set."""
+    if not reference.startswith("env:"):
+        return probe(reference)
+    name = reference.removeprefix("env:")
+    value = os.environ.get(name)
+    if not value:
+        raise ServiceUnavailable(reference, f"the variable {name} is not set", f"export {name}")
+    return probe(value)
+
+
 def reachable(host: str, port: int, declared: str, remedy: str) -> None:
     """The name resolves and the port is open. Raises ServiceUnavailable that says which of the two it is not."""
     try:

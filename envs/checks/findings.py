@@ -23,6 +23,8 @@ class Finding:
     where: str = ""
     """Role, tool, scenario or file and line."""
     remedy: str = ""
+    todo: bool = False
+    """Nothing is wrong, but something is still missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +44,28 @@ class Report:
         """What is wrong."""
         return [f for f in self.findings if not f.ok]
 
+    @property
+    def missing(self) -> list[Finding]:
+        """What is still to be done."""
+        return [f for f in self.findings if f.todo]
+
     def __str__(self) -> str:
         width = max((len(f.check) for f in self.findings), default=0)
         lines = [_line(f, width) for f in self.findings]
-        many = len(self.wrong)
-        verdict = "all is well" if self.ok else f"{many} problem{'s' * (many != 1)}"
-        return "\n".join([f"team {self.team}: {verdict}", *lines])
+        verdict = "all is well" if self.ok else _many(len(self.wrong), "problem")
+        rest = f", {_many(len(self.missing), 'thing')} still to do" if self.missing else ""
+        return "\n".join([f"team {self.team}: {verdict}{rest}", *lines])
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}{'s' * (count != 1)}"
 
 
 def _line(finding: Finding, width: int) -> str:
+    word = "TODO" if finding.todo else "ok" if finding.ok else "WRONG"
     where = f"{finding.where}: " if finding.where else ""
-    remedy = f"\n{'':{width + 9}}-> {finding.remedy}" if finding.remedy and not finding.ok else ""
-    return f"  {'ok' if finding.ok else 'WRONG':<5}  {finding.check:<{width}}  {where}{finding.message}{remedy}"
+    remedy = f"\n{'':{width + 9}}-> {finding.remedy}" if finding.remedy and word != "ok" else ""
+    return f"  {word:<5}  {finding.check:<{width}}  {where}{finding.message}{remedy}"
 
 
 class Fail(RepertoryError):

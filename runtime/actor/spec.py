@@ -103,5 +103,5 @@ def reference(text: str) -> str:
     name = text.removeprefix("env:")
     value = os.environ.get(name)
     if not value:
-        raise TeamError(f"the environment variable {name} is not set: it should hold the store's URL")
+        raise TeamError(f"the environment variable {name} is not set: it should hold an address")
     return value

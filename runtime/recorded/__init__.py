@@ -4,6 +4,6 @@ python -m runtime.recorded TEAM --store sqlite:///run/store.db --to sessions.par
 """
 
 from runtime.recorded.parquet import NotRecorded, read_sessions, write_sessions
-from runtime.recorded.sessions import RecordedSession, recorded_sessions
+from runtime.recorded.sessions import RecordedSession, recorded_session, recorded_sessions
 
-__all__ = ["NotRecorded", "RecordedSession", "read_sessions", "recorded_sessions", "write_sessions"]
+__all__ = ["NotRecorded", "RecordedSession", "read_sessions", "recorded_session", "recorded_sessions", "write_sessions"]

@@ -63,6 +63,11 @@ def recorded_sessions(
             yield found
 
 
+def recorded_session(store: Store, team: str, session: str) -> RecordedSession | None:
+    """One session; None: there is none of that id, it is not over, or its case was not recorded."""
+    return store.read(lambda c: _session(c, team, session))
+
+
 def _ended(connection: Connection, team: str, since: float, until: float) -> list[str]:
     c = HISTORY.c
     found = select(c.session, c.at).where(c.team == team, c.kind == "episode_ended").order_by(c.id)

@@ -78,6 +78,7 @@ def test_its_life_is_in_the_history(spec: AgentSpec, bus: EventBus, attend: Any,
     """An event that fails is tried again; the history shows the agent at work, in error, and at work again."""
     agent = attend(spec)
     bus.publish(tell(1))
+    wait_until(lambda: count(bus) == 1, "the first event")
     bus.publish(tell(1, **{"raise": "no"}))
     bus.publish(tell(1))
     wait_until(lambda: len(bus.dead_letters()) == 1, "the one that cannot be dealt with, given up")

@@ -130,6 +130,22 @@ def test_a_redis_that_answers_and_one_that_refuses(tmp_path: Path) -> None:
             look_at_redis(f"unix://:wrong@{at}")
 
 
+def test_a_redis_by_its_variable(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A variable that is not set is missing, not a mistake of the file; what it holds is looked at, and never shown."""
+    file = tmp_path / "by_name.yaml"
+    file.write_text(SHOP.read_text().replace("gates: {live: false}\n", "redis: env:THE_BUS\n"))
+    code, found = asked(capsys, "telemetry.port=0", file=file)
+    assert (code, found["redis"]["state"], found["redis"]["remedy"]) == (3, "failed", "export THE_BUS")
+    with serve(tmp_path / "redis") as server:
+        places = Places.of(server.reference.removeprefix("embedded:"))
+        monkeypatch.setenv("THE_BUS", f"unix://:{places.password()}@{places.socket}")
+        code, found = asked(capsys, "telemetry.port=0", file=file)
+    assert (code, found["redis"]["state"], found["redis"]["declared"]) == (0, "ok", "env:THE_BUS")
+    assert places.password() not in json.dumps(found)
+
+
 @pytest.fixture
 def prompted(tmp_path: Path) -> Path:
     """The little shop with a clerk who is asked over HTTP."""

@@ -80,6 +80,21 @@ def test_live_decides_as_evaluation_does(
     assert sum(h.health().handled for h in hosts) == 3 * CASES
 
 
+def test_the_bus_is_where_a_variable_says(
+    version: tuple[Path, Build, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An address with a password in it stands in no file and no argument: the stage and each role read the variable."""
+    monkeypatch.setenv("THE_BUS", f"embedded:{tmp_path / 'redis'}")
+    place, loaded = Place.under(tmp_path / "live", "env:THE_BUS"), load_version(version[0])
+    with Stage(place, loaded) as stage:
+        hosts = [Attendant(spec, spec.bus) for spec in agent_specs(place, version[0], loaded).values()]
+        ended = list(stage.run([drawn(stage, k) for k in range(4)]))
+        for host in hosts:
+            host.stop()
+    assert len(ended) == 4
+    assert (tmp_path / "redis").is_dir()
+
+
 def test_sessions_do_not_mix(stage: Stage, hosts: list[Attendant]) -> None:
     """A marker in every session is found in its own records and in nobody else's, and each has one correlation id."""
     generate = stage.version.team.generate

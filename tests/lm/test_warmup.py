@@ -59,7 +59,7 @@ def test_policies_that_start_from_one_made_model_learn_on_it_together(tmp_path: 
 def test_recorded_episodes_can_be_imitated(tmp_path: Path) -> None:
     """A JSONL file with a record a line; what was no legal candidate is left out."""
     build = built(warmup=WARMUP)
-    shown = demonstrations(build, seats(build, sight(build, tmp_path)), build.learned["buyer"].warmup)
+    shown = demonstrations(build, seats(build, sight(build, tmp_path)), build.learned["buyer"].warmup).shown
     records: list[Record] = []
     assert build.team is not None
     for episode in range(5):
@@ -73,7 +73,7 @@ def test_recorded_episodes_can_be_imitated(tmp_path: Path) -> None:
     file = tmp_path / "traces.jsonl"
     file.write_text("\n".join(r.model_dump_json() for r in records))
     told = built(warmup=f"{{from: '{file}', episodes: 5}}")
-    traced = demonstrations(told, seats(told, sight(told, tmp_path)), told.learned["buyer"].warmup)
+    traced = demonstrations(told, seats(told, sight(told, tmp_path)), told.learned["buyer"].warmup).shown
     assert {n: len(s) for n, s in traced.items()} == {"buyer": 8, "clerk": 4}
     assert traced["clerk"].calls.tolist() == [0] * 4
     assert len(shown["clerk"]) == 60
@@ -105,7 +105,7 @@ def test_critics_learn_what_the_experts_calls_came_to(tmp_path: Path) -> None:
     standardizer.update("buyer", np.array([-2.0, 2.0]))
     assert returns_to_go([1.0, 0.0, 2.0], 0.5, None, "buyer") == [1.5, 1.0, 2.0]
     assert returns_to_go([1.0, 0.0, 2.0], 0.5, standardizer, "buyer") == pytest.approx([0.75, 0.5, 1.0])
-    shown = demonstrations(build, seats(build, sight(build, tmp_path)), build.learned["clerk"].warmup)
+    shown = demonstrations(build, seats(build, sight(build, tmp_path)), build.learned["clerk"].warmup).shown
     assert shown["clerk"].returns.tolist() == [4.0] * 60
     assert set(shown["buyer"].returns.tolist()) == {3.75, 4.0}
     unknown = Shown(torch.zeros(2, 1), torch.ones(2, 1), torch.zeros(2), torch.tensor([float("nan"), 1.0]))

@@ -62,7 +62,8 @@ class Engine:
         lr_scale: float = 1.0,
     ) -> None:
         self.build, self.policies = build, policies
-        warm_up(build, policies, standardizer)
+        self.imitated = warm_up(build, policies, standardizer)
+        """How policies imitate that have just had their warm start."""
         self._config = algorithm_config(build, policies, standardizer, lr_scale)
         self.algorithm: Algorithm = self._config.build_algo()
         self._hashes = self._learner_hashes()
