@@ -1,0 +1,322 @@
+"""The proxy as an ASGI application: what holds for every request, and what becomes of a chat."""
+
+import asyncio
+import hmac
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Annotated, Any, TypeVar
+
+import httpx2
+from pydantic import Field, ValidationError
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Mount, Route
+
+from runtime.proxy.asked import asked_of
+from runtime.proxy.desk import Desk
+from runtime.proxy.exchange import Exchange, Spent
+from runtime.proxy.forwarding import TOKEN, Heard, Message, Send, Unreachable, Upstream, passed_back
+from runtime.proxy.ours import NoAnswer, Ours, as_heard, completion, events
+from runtime.proxy.said import Said, said_of
+from runtime.proxy.settings import Settings
+from runtime.proxy.switch import Switch
+from runtime.records import Closed, Json
+
+Receive = Callable[[], Awaitable[Message]]
+B = TypeVar("B", bound=Closed)
+App = Callable[[Message, Receive, Send], Awaitable[None]]
+CHAT = "/chat/completions"
+RETRY_AFTER_S = 1
+"""What a client is told to wait where there is too much to do (s)."""
+
+
+class Refused(Exception):
+    """A request that is not passed on, or not answered."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(status, code, message)
+        self.status, self.code, self.message = status, code, message
+
+    def response(self) -> Response:
+        """The error, in the shape that clients of OpenAI's expect."""
+        kind = "server_error" if self.status >= 500 else "invalid_request_error"
+        error = {"message": self.message, "type": kind, "param": None, "code": self.code}
+        headers = {"retry-after": str(RETRY_AFTER_S)} if self.status == 503 else {}
+        return JSONResponse({"error": error}, self.status, headers)
+
+
+class Judged(Closed):
+    """What a conversation, or one decision in it, was worth."""
+
+    session: Annotated[str, Field(min_length=1, max_length=200)]
+    value: Annotated[float, Field(allow_inf_nan=False)]
+    decision: Annotated[str, Field(max_length=400)] | None = None
+    source: Annotated[str, Field(max_length=200)] = ""
+
+
+class Over(Closed):
+    """How a conversation ended."""
+
+    session: Annotated[str, Field(min_length=1, max_length=200)]
+    success: bool = False
+    outcome: dict[str, Json] = Field(default_factory=dict[str, Json])
+
+
+class Proxy:
+    """The proxy, with all that it holds open.
+
+    Args:
+        settings: what it was told.
+        desk: which conversations there are.
+        upstream: whose answers go through.
+        ours: a trained version in its place, for one role; None: none.
+    """
+
+    def __init__(self, settings: Settings, desk: Desk, upstream: Upstream, ours: Ours | None) -> None:
+        self._settings, self._desk, self._upstream, self.ours = settings, desk, upstream, ours
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Pass on one request below ``/v1``, until it is answered or its client has gone."""
+        request = Request(scope, receive)
+        body = await bounded(request, self._settings.bounds.body_bytes)
+        work = asyncio.ensure_future(self._worked(request, body, send))
+        gone = asyncio.ensure_future(_gone(receive))
+        try:
+            await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
+            if work.done():
+                work.result()
+        finally:
+            for task in (work, gone):
+                task.cancel()
+            with suppress(asyncio.CancelledError, Refused):
+                await work
+
+    async def _worked(self, request: Request, body: bytes, send: Send) -> None:
+        path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
+        asked = asked_of(body) if request.method == "POST" and path == CHAT else None
+        if asked is None:
+            await self._through(request, path, body, send, None, attempts=1)
+            return
+        exchange = await self._desk.begin(asked, request.headers)
+        noted = _Noted(self._desk, exchange)
+        try:
+            if self.ours is not None and self.ours.plays(exchange.found, exchange.role):
+                with suppress(NoAnswer):
+                    await self._ours(self.ours, noted, send)
+                    return
+                await self._through(request, path, body, send, noted, attempts=2)
+            else:
+                await self._through(request, path, body, send, noted, attempts=1)
+        finally:
+            noted.nothing()
+
+    async def _ours(self, ours: Ours, noted: "_Noted", send: Send) -> None:
+        """Have the trained version answer. Raises NoAnswer before anything is sent."""
+        exchange = noted.exchange
+        said = await ours.ask(exchange.found, exchange.asked, exchange.seen, exchange.hint)
+        heard = as_heard(said, exchange.hint)
+        noted.said(said, heard, Spent(model=ours.name, ms=exchange.ms))
+        await _sent(exchange, heard, send)
+
+    async def _through(
+        self, request: Request, path: str, body: bytes, send: Send, noted: "_Noted | None", *, attempts: int
+    ) -> None:
+        """Have the upstream answer, and note what it says."""
+        query = request.scope.get("query_string", b"").decode("latin-1")
+        where = f"{path}?{query}" if query else path
+        response = await self._answered(request.method, where, request.headers.raw, body)
+        heard = Heard(response, self._settings.bounds.answer_bytes)
+        try:
+            more = [(b"x-session-id", noted.exchange.found.id.encode())] if noted else []
+            await passed_back(heard, send, more)
+        finally:
+            if noted is not None:
+                noted.heard(heard, self._settings.provider, attempts)
+            await response.aclose()
+
+    async def _answered(self, *question: Any) -> httpx2.Response:
+        try:
+            return await self._upstream.ask(*question)
+        except Unreachable as error:
+            raise Refused(502, "upstream_unreachable", f"the upstream gave no answer: {error}") from None
+
+
+class _Noted:
+    """One exchange, whose end is noted once."""
+
+    def __init__(self, desk: Desk, exchange: Exchange) -> None:
+        self._desk, self.exchange, self._done = desk, exchange, False
+
+    def said(self, said: Said | None, heard: Said | None, spent: Spent) -> None:
+        """What the model said, what the program heard, and what it took."""
+        if not self._done:
+            self._done = True
+            self._desk.end(self.exchange, said, heard, spent)
+
+    def heard(self, heard: Heard, provider: str, attempts: int) -> None:
+        """What went through from the upstream."""
+        body = heard.body()
+        if body is None and not self._done:
+            self._done = True
+            self._desk.abandon(self.exchange)
+            return
+        well = heard.response.status_code == 200 and body is not None
+        said = said_of(body, heard.kind) if well and body is not None else None
+        if said is None:
+            self.nothing()
+            return
+        model = f"{provider}/{self.exchange.asked.model}"
+        self.said(said, said, Spent(model=model, ms=self.exchange.ms, attempts=attempts, degraded=attempts > 1))
+
+    def nothing(self) -> None:
+        """Nobody said anything, or nothing whole."""
+        self.said(None, None, Spent(model="", ms=self.exchange.ms, degraded=True))
+
+
+class Door:
+    """Wraps the application: only so many requests at once, only from those who show the token."""
+
+    def __init__(self, app: App, settings: Settings) -> None:
+        self._app, self._settings, self._open = app, settings, 0
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Answer one request, or one part of the server's life."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        answer = _Answer(send)
+        self._open += 1
+        try:
+            self._look(scope)
+            async with asyncio.timeout(self._settings.bounds.answer_s):
+                await self._app(scope, receive, answer.send)
+        except TimeoutError:
+            late = Refused(504, "late", f"no answer within {self._settings.bounds.answer_s:g} s")
+            await answer.refuse(late, scope, receive)
+        except ClientDisconnect:
+            pass  # it went before it had asked
+        except Refused as refused:
+            await answer.refuse(refused, scope, receive)
+        finally:
+            self._open -= 1
+
+    def _look(self, scope: Message) -> None:
+        if self._settings.token:
+            shown = dict(scope["headers"]).get(TOKEN, b"")
+            if not hmac.compare_digest(shown, self._settings.token.encode()):
+                raise Refused(401, "no_token", "send the proxy's token in x-proxy-token")
+        if self._open > self._settings.bounds.open:
+            raise Refused(503, "overloaded", f"{self._settings.bounds.open} requests are being worked on: try again")
+
+
+class _Answer:
+    """Passes an answer on, and knows whether it has begun: then there is no other any more."""
+
+    def __init__(self, send: Send) -> None:
+        self._send, self._begun = send, False
+
+    async def send(self, message: Message) -> None:
+        self._begun = True
+        await self._send(message)
+
+    async def refuse(self, refused: Refused, scope: Message, receive: Receive) -> None:
+        if not self._begun:
+            await refused.response()(scope, receive, self._send)
+
+
+def application(settings: Settings, desk: Desk) -> Door:
+    """The whole application. What it opens it closes when the server stops."""
+    ours = Ours(settings.serve) if settings.serve else None
+    upstream = Upstream(settings.upstream, settings.bounds)
+
+    @asynccontextmanager
+    async def alive(_: Starlette) -> AsyncGenerator[None]:
+        looking = [asyncio.create_task(desk.keep_looking())]
+        if ours is not None and settings.serve is not None and settings.serve.redis:
+            looking.append(asyncio.create_task(Switch(settings.serve, ours).keep_looking()))
+        yield
+        for task in looking:
+            task.cancel()
+        await asyncio.to_thread(desk.close)
+        await upstream.close()
+        if ours is not None:
+            await ours.close()
+
+    routes = [
+        Route("/proxy/health", _healthy, methods=["GET"]),
+        Route("/proxy/feedback", _judging(desk), methods=["POST"]),
+        Route("/proxy/end", _ending(desk), methods=["POST"]),
+        Mount("/v1", Proxy(settings, desk, upstream, ours)),
+    ]
+    return Door(Starlette(routes=routes, lifespan=alive, exception_handlers={Refused: _refused}), settings)
+
+
+async def _refused(_: Request, refused: Exception) -> Response:
+    assert isinstance(refused, Refused)
+    return refused.response()
+
+
+async def _healthy(_: Request) -> Response:
+    return JSONResponse({"ok": True})
+
+
+def _judging(desk: Desk) -> Callable[[Request], Awaitable[Response]]:
+    async def judge(request: Request) -> Response:
+        given = await _read(request, Judged)
+        if not await desk.judge(given.session, given.value, given.decision, given.source):
+            raise Refused(404, "no_such_session", "no conversation of that name is known")
+        return JSONResponse({"noted": True})
+
+    return judge
+
+
+def _ending(desk: Desk) -> Callable[[Request], Awaitable[Response]]:
+    async def end(request: Request) -> Response:
+        given = await _read(request, Over)
+        if not desk.finish(given.session, given.outcome, given.success):
+            raise Refused(404, "no_such_session", "no conversation of that name is open")
+        return JSONResponse({"ended": True})
+
+    return end
+
+
+async def _read(request: Request, kind: type[B]) -> B:
+    try:
+        return kind.model_validate_json(await bounded(request, 1_000_000))
+    except ValidationError as error:
+        raise Refused(422, "bad_request", error.errors()[0]["msg"]) from None
+
+
+async def bounded(request: Request, limit: int) -> bytes:
+    """A request's body. Raises Refused as soon as it is known to be too large."""
+    length = request.headers.get("content-length", "0")
+    if length.isdigit() and int(length) > limit:
+        raise Refused(413, "too_large", f"the body has {int(length)} bytes; {limit} are allowed")
+    parts: list[bytes] = []
+    size = 0
+    async for part in request.stream():
+        size += len(part)
+        if size > limit:
+            raise Refused(413, "too_large", f"the body has more than {limit} bytes")
+        parts.append(part)
+    return b"".join(parts)
+
+
+async def _sent(exchange: Exchange, heard: Said, send: Send) -> None:
+    """Send an answer of ours, as the program has asked for it: whole or as a stream."""
+    asked = exchange.asked
+    parts = [*events(heard, asked)] if asked.stream else [json.dumps(completion(heard, asked)).encode()]
+    kind = b"text/event-stream" if asked.stream else b"application/json"
+    headers = [(b"content-type", kind), (b"x-session-id", exchange.found.id.encode())]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    for part in parts:
+        await send({"type": "http.response.body", "body": part, "more_body": True})
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def _gone(receive: Receive) -> None:
+    """Returns when the client has gone."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
