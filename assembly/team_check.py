@@ -68,7 +68,8 @@ def check_team(work: Draft, known: Known) -> Team | None:
         return None
     team = _team(work, x, folder)
     if team is not None:
-        problems = (*_roles(x, team), *_baselines(x, team, known, folder), *_terms(x, team, known, folder))
+        who = (*_roles(x, team), *_baselines(x, team, known, folder), *_imitated(x, team, folder))
+        problems = (*who, *_terms(x, team, known, folder))
         for broken in problems:
             work.add(broken)
         for broken in scenario_problems(x, team):
@@ -150,6 +151,20 @@ def _baselines(x: Experiment, team: Team, known: Known, folder: Path) -> Iterabl
                 yield Broken(key, f"the baseline {policy.use!r} has no policy for {', '.join(lacking)}")
         elif policy.use not in known.baselines:
             yield Broken(key, f"{unknown(policy.use, [*playable, *known.baselines])}; or give package.module:attribute")
+
+
+def _imitated(x: Experiment, team: Team, folder: Path) -> Iterable[Broken]:
+    """Whether there is somebody for a warm start to imitate. A store that is away is no fault of the file."""
+    playable = [n for n, b in team.baselines.items() if b.policies is not None]
+    for name, policy in x.policies.items():
+        if policy.kind != "causal_lm" or policy.warmup is None:
+            continue
+        source, key = policy.warmup.source, f"policies.{name}.warmup.from"
+        if not policy.warmup.recorded:
+            if source not in playable:
+                yield Broken(key, f"{unknown(source, playable)}; or give a store's URL, a .parquet or a .jsonl file")
+        elif "://" not in source and not (folder / source).is_file():
+            yield Broken(key, f"{source}: there is no such file")
 
 
 def _terms(x: Experiment, team: Team, known: Known, folder: Path) -> Iterable[Broken]:
