@@ -20,7 +20,7 @@ from envs.scenarios import Listed, read_scenarios
 from runtime.errors import TeamError
 from runtime.records import ToolCall
 from runtime.tools import tool
-from runtime.types import Baseline, Pipeline, RoundRobin, Scenario, Team
+from runtime.types import Baseline, Pipeline, Role, RoundRobin, Scenario, Team
 from tests.envs.toys import (
     DOCTOR,
     NURSE,
@@ -63,7 +63,7 @@ def test_a_sound_team_passes(team: Team) -> None:
     """Every turn protocol, with and without budgets: all is well, and every check says what it found."""
     report = check_team(team)
     assert report.ok, said(report)
-    assert {f.check for f in report.findings} == {"form", "schemas", *CHECKS}
+    assert {f.check for f in report.findings} == {"form", "schemas", "missing", *CHECKS}
     assert "all is well" in str(report)
 
 
@@ -413,7 +413,80 @@ def test_the_teams_that_are_shipped_pass(name: str) -> None:
     assert report.ok, str(report)
 
 
+# -- what is still missing
+
+
+def to_do(team: Team) -> list[str]:
+    return [f"{f.where}: {f.message}" for f in check_team(team, episodes=2).missing]
+
+
+NURSE_CALLS = (ToolCall(tool=NURSE.tools[0]),)
+UNFINISHED = {
+    "no brief": (clinic(roles=(dataclasses.replace(NURSE, brief=" "), DOCTOR)), "role nurse: its brief is still"),
+    "a brief to do": (
+        clinic(roles=(dataclasses.replace(NURSE, brief="TODO: say what it is for"), DOCTOR)),
+        "role nurse: its brief is still",
+    ),
+    "no tools": (clinic(roles=(dataclasses.replace(NURSE, tools=()), DOCTOR)), "role nurse: has no tools"),
+    "no choice": (
+        rounds(2, repeats=True, roles=(dataclasses.replace(NURSE, calls=NURSE_CALLS), DOCTOR)),
+        "role nurse: has one call only",
+    ),
+    "a tool nobody has": (
+        clinic(roles=(NURSE, DOCTOR), tools={**tools(), "spare": dataclasses.replace(tools()["treat"], name="spare")}),
+        "tool spare: no role has it",
+    ),
+    "a docstring to do": (tool_as("treat", description="TODO"), "tool treat: its description is still to be written"),
+    "no terms": (clinic(terms={}), ": no reward terms of its own"),
+    "no baselines": (clinic(baselines={"random": Baseline()}), ": no rule to compare with"),
+}
+"""Teams that somebody is still writing, and what he is told."""
+
+
+@pytest.mark.parametrize("lack", UNFINISHED)
+def test_what_a_half_written_team_lacks_is_told(lack: str) -> None:
+    """As something to do, with a remedy; that nothing is wrong is told too."""
+    team, told = UNFINISHED[lack]
+    report = check_team(team, episodes=2)
+    assert any(found.startswith(told) for found in to_do(team)), to_do(team)
+    assert all(f.remedy and f.ok for f in report.missing)
+    assert "still to do" in str(report).splitlines()[0]
+    assert "TODO" in str(report)
+
+
+def test_all_that_is_missing_is_told_at_once() -> None:
+    """Of every role, also where the form is wrong: who writes a team wants the whole list."""
+    empty = (Role(name="a", brief="", tools=()), Role(name="b", brief="", tools=()))
+    team = clinic(roles=empty, turns=Pipeline(order=("a", "b")), terms={}, baselines={})
+    told = to_do(team)
+    assert [t for t in told if "brief" in t] == [
+        f"role {n}: its brief is still to be written: language models read it" for n in "ab"
+    ]
+    assert {"role a: has no tools", "role b: has no tools", ": no reward terms of its own"} <= set(told)
+    assert not check_team(team).ok
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_nothing_is_missing_in_the_teams_that_are_shipped(name: str) -> None:
+    """Or else the list would be noise."""
+    assert to_do(load_team(name, {})) == []
+
+
 # -- the command
+
+
+def test_a_module_alone_means_its_team(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the folder that it lies in, and from outside by a folder of its name; the same as written out."""
+    (tmp_path / "lone_clinic").mkdir()
+    file = tmp_path / "lone_clinic" / "lone_clinic.py"
+    file.write_text("from tests.envs.toys import clinic as team\n")
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.chdir(tmp_path)
+    assert main(["lone_clinic", "--episodes", "2"]) == 0
+    assert capsys.readouterr().out.startswith("team clinic: all is well")
+    del sys.modules["lone_clinic"]
 
 
 def test_the_command_prints_a_table_and_exits_0_or_4(capsys: pytest.CaptureFixture[str]) -> None:
@@ -429,7 +502,7 @@ def test_the_command_prints_a_table_and_exits_0_or_4(capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["tests.envs.toys"], "package.module:attribute"),
+        (["tests.envs.toys"], "has no 'team', and no team of another name: name it as module:attribute"),
         (["tests.envs.toys:nobody"], "has no 'nobody'"),
         (["tests.envs.nowhere:team"], "importing tests.envs.nowhere"),
         (["tests.envs.toys:tools"], "makes a dict, not a Team"),
