@@ -1,0 +1,1 @@
+"""Recorded sessions, run again under another version: where the two part, and what became of it."""

@@ -1,0 +1,275 @@
+"""A recorded session once more, decision by decision, under another version.
+
+As long as the version decides as was recorded, its tools are answered as was recorded. From the first decision on that
+differs, what was recorded says nothing any more: then the simulated world answers, where there is one that answered as
+recorded before, and the replay stops where there is none.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import exp
+from typing import Any
+
+from assembly.driving import told, turn_of
+from assembly.live import OF_A_SESSION
+from assembly.recorded import playable
+from assembly.versions import Version
+from envs.asking import ask
+from envs.session import Sampled, Session
+from policies.playing import Choice
+from runtime.errors import RepertoryError
+from runtime.recorded import RecordedSession
+from runtime.records import Decided, EpisodeOpened, Fault, Observed, Record, ToolAnswered, ToolCall
+from runtime.tools import parse_call
+from runtime.types import AgentId, Observation, Tool, World
+from serving.replay.paid import Compared, by_term
+
+
+class NotReplayed(RepertoryError):
+    """A session that this version cannot begin: another team's, or a case that its world cannot be made of."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Option:
+    """A call that one of the two could have made, and how likely it was to either."""
+
+    call: ToolCall
+    was: float | None
+    """0 to 1; None: it was no candidate, or nothing is known of its probability."""
+    now: float | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Parting:
+    """The first decision that differs."""
+
+    agent: AgentId
+    turn: int
+    decision: int
+    """How many decisions of the session came before it."""
+    seen: str
+    """What the agent saw then; empty where nobody of that name decided there."""
+    sees: str
+    """What it sees now, which may differ where prompts or tools do."""
+    was: ToolCall | None
+    """None: nobody decided there: the session was over, or it was another's turn."""
+    now: ToolCall | None
+    """None: what it said can be read as no call."""
+    options: tuple[Option, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Replay:
+    """What became of a session under another version."""
+
+    session: str
+    scenario: str
+    version: str
+    """The hash of the content of the version that played."""
+    recorded: str
+    """That of the version that had."""
+    agreed: int
+    """Decisions that were as recorded, before the first that was not."""
+    parting: Parting | None
+    """None: all decisions were as recorded."""
+    stopped: str
+    """Why it did not go on to an end; empty: it did."""
+    records: Sequence[Record] = field(repr=False)
+    """Of the replay."""
+    paid: Compared
+    success: bool | None
+    """How it ended; None: it did not."""
+
+
+def replayed(version: Version, recorded: RecordedSession, *, greedy: bool = True) -> Replay:
+    """The session under that version.
+
+    Args:
+        version: who plays now.
+        recorded: what was recorded.
+        greedy: the likeliest call, in place of one drawn; draws are those of the recorded seed.
+
+    Raises:
+        NotReplayed: the version cannot begin it.
+    """
+    run = _Run(version, recorded, greedy=greedy)
+    stopped = run.play()
+    session = run.session
+    return Replay(
+        session=recorded.session,
+        scenario=recorded.scenario,
+        version=version.name,
+        recorded=recorded.version,
+        agreed=run.agreed,
+        parting=run.parting,
+        stopped=stopped,
+        records=tuple(session.records),
+        paid=Compared(by_term(run.records), {} if stopped else by_term(session.records)),
+        success=session.success if session.ended else None,
+    )
+
+
+class _Stop(Exception):
+    """There is nothing to go on with."""
+
+
+class _Run:
+    """A replay as it goes on."""
+
+    def __init__(self, version: Version, recorded: RecordedSession, *, greedy: bool) -> None:
+        self.records = [r for r in recorded.told() if isinstance(r, OF_A_SESSION)]
+        self.agreed, self._odd = 0, ""
+        self._version, self._greedy, self._case = version, greedy, recorded.case()
+        self._seen = {(r.agent, r.turn): r for r in self.records if isinstance(r, Observed)}
+        self._decided = {(r.agent, r.turn): r for r in self.records if isinstance(r, Decided)}
+        self._answers = {(r.agent, r.turn): r for r in self.records if isinstance(r, ToolAnswered)}
+        self.parting: Parting | None = None
+        self.session = self._opened(recorded)
+        self.session.asking = self._ask
+
+    def _opened(self, recorded: RecordedSession) -> Session:
+        team, opened = self._version.team, self.records[0]
+        if not isinstance(opened, EpisodeOpened) or opened.team != team.name:
+            raise NotReplayed(f"session {recorded.session} is one of {recorded.team}, not of {team.name}")
+        times = iter([opened.at, *(r.at for r in self.records if isinstance(r, Observed))])
+        last = [opened.at]
+
+        def clock() -> float:
+            last[0] = next(times, last[0])
+            return last[0]
+
+        try:
+            return Session(
+                team,
+                self._case,
+                seed=opened.seed,
+                correlation_id=recorded.session,
+                version=self._version.name,
+                clock=clock,
+            )
+        except Exception as error:
+            raise NotReplayed(
+                f"session {recorded.session}: the world of its case cannot be made: {type(error).__name__}: {error}"
+            ) from error
+
+    def play(self) -> str:
+        """To the end; why it stopped before that, or nothing."""
+        try:
+            while not self.session.ended:
+                self._step()
+        except _Stop as reason:
+            return str(reason)
+        return ""
+
+    def _step(self) -> None:
+        session, agents = self.session, self.session.to_act
+        since = len(session.records)
+        choices: dict[AgentId, Choice] = {}
+        for agent in agents:
+            (choices[agent],) = self._version.seats[agent].decide([turn_of(session, agent)], self._greedy)
+            told(session, agent, choices[agent])
+        if self.parting is None:
+            self._compare(choices)
+        sampled = {a: Sampled(c.logp, c.probabilities) for a, c in choices.items()}
+        if len(agents) == 1:
+            session.act(agents[0], choices[agents[0]].action, sampled[agents[0]])
+        else:
+            session.act_all({a: c.action for a, c in choices.items()}, sampled)
+        if self._version.judge.terms:
+            session.note(self._version.judge(session, since).records)
+
+    def _compare(self, choices: Mapping[AgentId, Choice]) -> None:
+        """Whether everybody decides as recorded; who does not first."""
+        for agent, choice in choices.items():
+            seen = self.session.observe(agent)
+            call = _call(seen, choice.action)
+            was = self._decided.get((agent, seen.turn))
+            if was is not None and call is not None and _same(was.call, call):
+                self.agreed += 1
+                continue
+            if was is not None and call is None and not was.call.tool:
+                self.agreed += 1
+                continue
+            self.parting = self._parting(seen, was, call, choice)
+            if reason := self._no_world():
+                raise _Stop(reason)
+            return
+
+    def _parting(self, seen: Observation, was: Decided | None, call: ToolCall | None, choice: Choice) -> Parting:
+        saw = self._seen.get((seen.agent, seen.turn))
+        return Parting(
+            agent=seen.agent,
+            turn=seen.turn,
+            decision=self.agreed,
+            seen=saw.text if saw else "",
+            sees=seen.text,
+            was=was.call if was else None,
+            now=call,
+            options=tuple(_options(saw, was, seen, choice)),
+        )
+
+    # -- what answers
+
+    def _no_world(self) -> str:
+        """Why no simulated world can take the place of what was recorded; empty: one can."""
+        if not playable(self._case, self._version.team):
+            return "the hidden truth of its case was not recorded, so no simulated world can answer"
+        return self._odd
+
+    def _ask(self, world: World, tool: Tool, call: ToolCall, stamp: dict[str, Any]) -> ToolAnswered:
+        outside = tool.outside is not None and not tool.outside.rerun
+        if self.parting is not None:
+            if outside:
+                raise _Stop(f"{tool.name} acts outside, and nothing outside is asked again")
+            return ask(world, tool, call, stamp)
+        known = self._answers.get((stamp["agent"], stamp["turn"]))
+        if known is None:
+            raise _Stop(f"what {tool.name} answered was not recorded")
+        if not outside:
+            again = ask(world, tool, call, stamp)
+            if (again.ok, again.value) != (known.ok, known.value) and not self._odd:
+                self._odd = (
+                    f"the simulated world had answered otherwise than recorded before, to {tool.name} of "
+                    f"{stamp['agent']}, so it cannot take its place"
+                )
+        return known
+
+
+def _call(seen: Observation, action: Any) -> ToolCall | None:
+    """The call that an action is; None: it can be read as none."""
+    if isinstance(action, str):
+        found = parse_call(action)
+        return None if isinstance(found, Fault) else found
+    if isinstance(action, ToolCall):
+        return action
+    return seen.candidates[int(action)] if 0 <= int(action) < len(seen.candidates) else None
+
+
+def _same(one: ToolCall, other: ToolCall) -> bool:
+    return one.tool == other.tool and dict(one.args) == dict(other.args)
+
+
+def _options(saw: Observed | None, was: Decided | None, seen: Observation, choice: Choice) -> Iterator[Option]:
+    """Every candidate of either, in the order of what the role has now."""
+    before = _odds(saw.candidates if saw else (), was.call, was) if was else []
+    call = _call(seen, choice.action)
+    after = _odds(seen.candidates, call, choice)
+    calls = [*seen.candidates, *(saw.candidates if saw else ()), *((was.call,) if was and was.call.tool else ())]
+    told_of: list[ToolCall] = []
+    for each in (*calls, *((call,) if call else ())):
+        if not any(_same(each, other) for other in told_of):
+            told_of.append(each)
+            yield Option(call=each, was=_found(before, each), now=_found(after, each))
+
+
+def _odds(
+    calls: Sequence[ToolCall], chosen: ToolCall | None, sampled: Decided | Choice
+) -> list[tuple[ToolCall, float]]:
+    """How likely each call was, as far as that is known."""
+    if sampled.probabilities is not None and len(sampled.probabilities) == len(calls):
+        return list(zip(calls, sampled.probabilities, strict=True))
+    return [(chosen, exp(sampled.logp))] if chosen is not None and sampled.logp is not None else []
+
+
+def _found(odds: Sequence[tuple[ToolCall, float]], call: ToolCall) -> float | None:
+    return next((p for c, p in odds if _same(c, call)), None)
