@@ -59,8 +59,8 @@ bench: install ## speed and learning against plain RLlib and a hand-written loop
 docs: install ## the documentation as a site, in build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-audit: install ## known weaknesses of the pinned packages (needs a network), and secrets in tracked files
-	$(BIN)/pip-audit --disable-pip --no-deps -r constraints.txt
+audit: install ## known weaknesses of the pinned packages (needs PyPI itself), and secrets in tracked files
+	$(BIN)/pip-audit --strict --disable-pip --no-deps -r constraints.txt
 	git ls-files -z -- ':!constraints.txt' ':!*.jsonl' ':!docs/benchmarks.json' | xargs -0 $(BIN)/detect-secrets-hook --no-verify
 
 wheels: ## whether every pinned package has wheels for x86_64 and aarch64, but those of games that have none (needs an index)

@@ -29,7 +29,13 @@ COMMANDS = (
     "telemetry.trace",
     "telemetry.traces",
 )
-OF_THE_PROJECT = {"assembly.reference", "bench", "telemetry.dashboards", "telemetry.metrics.reference"}
+OF_THE_PROJECT = {
+    "assembly.reference",
+    "bench",
+    "bench.capacity",
+    "telemetry.dashboards",
+    "telemetry.metrics.reference",
+}
 """Commands of who works on the project itself."""
 ASK = """
 import importlib.util, subprocess, sys

@@ -98,7 +98,6 @@ def test_a_team_from_nothing_to_a_served_version(shell: Shell, wait_until: WaitU
     ready = re.search(r"When it says `(.*)`", PAGE)
     assert ready
     wait_until(lambda: ready[1] in shell.said(), f"the server to say {ready[1]}", 300)
-    for command in COMMANDS[at + 1 :]:
-        said = shell.type(command, wait_until, within_s=120)
+    said = "".join(shell.type(command, wait_until, within_s=120) for command in COMMANDS[at + 1 :])
     assert re.search(r"^packer \['weigh'", said, re.MULTILINE), said
     assert re.search(r"^clerk .*'sell'", said, re.MULTILINE), said
