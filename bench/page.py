@@ -19,6 +19,8 @@ run on one machine: look at the ratios, not at the seconds. A row that is not he
 * **bus**: one writer and one reader process, 16 events written and 64 read at once by all, in turns on fresh
   servers. *Store off* also writes the complete log and the contract's fields; *everything on* commits each batch to
   SQLite, synced, on both sides. The hop ends when the handler has the event.
+* **looking**: metrics read every second, TensorBoard, metrics file and records of training, traces of a live chain; an
+  iteration or a lap of sessions with all of it, and one without, in turns.
 * **two_step**, **cartpole**, **waterworld**: the target is the figure of RLlib's own tuned example.
 * **tictactoe**: self-play; then the likeliest move, on both sides, against uniformly random play.
 * **supply_chain**, **worlds**: score 0 is random play, 1 the exact optimum of the world, on 10,000 held-out cases.

@@ -53,6 +53,9 @@ ROWS: dict[str, Row] = {
     "speed_12_turns": Row(says="the same, episodes of 12 turns", use="bench.speed:twelve_turns"),
     "actors": Row(says="a call of an agent beside a bare Ray actor's, store off and on", use="bench.actors:calls"),
     "bus": Row(says="the event bus beside bare redis-py, and a hop at 1,000 events/s", use="bench.bus:bus"),
+    "looking": Row(
+        says="training and a live chain with everything shown, beside nothing shown", use="bench.looking:looking"
+    ),
     "router": Row(says="a served turn through our router beside bare Ray Serve", use="bench.router:router"),
     "lm_scoring": Row(says="calls scored as one tree, beside re-encoding the prompt for each", use="bench.lm:scoring"),
     "lm_update": Row(says="a PPO update of tiny language models beside plain PyTorch's", use="bench.lm:update"),
