@@ -5,6 +5,7 @@ A thin command: it reads its roles file as every file of the project is read (``
 
 import argparse
 import logging
+import signal
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -168,9 +169,15 @@ def _serve(settings: Settings) -> int:
             f"{settings.host}:{settings.port}", "cannot be listened at", "name another --port"
         ) from None
     _show(settings, store.url, listening.getsockname()[1])
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _heard)
     uvicorn.Server(config).run(sockets=[listening])
     print("stopped: open conversations have ended, what was recorded is kept", flush=True)
     return DONE
+
+
+def _heard(number: int, frame: object) -> None:
+    """The server stops for a signal by itself, and raises it anew when it has: then there is nothing left to do."""
 
 
 def _show(settings: Settings, store: str, port: int) -> None:

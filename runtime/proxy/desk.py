@@ -113,8 +113,9 @@ class Desk:
 
     def close(self) -> None:
         """End every conversation, and wait until that is on record."""
-        for found in self._open.all():
-            self._over(self._open.close(found), {"ended": "stopped"})
+        self._ledger.wait()
+        closed = [self._open.close(found) for found in self._open.all()]
+        self._ledger.end([r for found in closed for r in self._end(found, {"ended": "stopped"})])
         self._ledger.close()
 
     # -- inside
@@ -151,6 +152,14 @@ class Desk:
     def _over(
         self, found: Conversation, outcome: Mapping[str, Json], *, success: bool = False, cut: bool = True
     ) -> None:
-        """Note a conversation's end, unless it is not whole: then it has none, and nobody learns from it."""
-        if found.opened and not found.lost:
-            self._ledger.note(found, [telling.ending(found, self._clock(), outcome, success=success, truncated=cut)])
+        """Note a conversation's end, if it has one."""
+        if ended := self._end(found, outcome, success=success, cut=cut):
+            self._ledger.note(found, ended)
+
+    def _end(
+        self, found: Conversation, outcome: Mapping[str, Json], *, success: bool = False, cut: bool = True
+    ) -> list[Record]:
+        """A conversation's end; none where it is not whole on record: then nobody learns from it."""
+        if not found.opened or found.lost:
+            return []
+        return [telling.ending(found, self._clock(), outcome, success=success, truncated=cut)]

@@ -6,11 +6,15 @@ from concurrent.futures import Future
 from threading import Lock
 
 from sqlalchemy.engine import Connection
+from sqlalchemy.exc import SQLAlchemyError
 
+from runtime.errors import RepertoryError
 from runtime.proxy.conversations import Conversation
 from runtime.records import AnyRecord, Feedback, Record
 from runtime.store import Store, feedback, history
 
+WAIT_S = 5.0
+"""How long the store may take for the last records (s), when the proxy stops."""
 _log = logging.getLogger(__name__)
 
 
@@ -51,6 +55,17 @@ class Ledger:
     def read(self, name: str) -> list[AnyRecord]:
         """What is on record of a conversation."""
         return self._store.read(lambda c: history.of_session(c, self._team, name))
+
+    def wait(self) -> None:
+        """Wait until what was noted is written, or could not be."""
+        self.end(())
+
+    def end(self, endings: Sequence[Record]) -> None:
+        """Write the last records of conversations, all at once, behind all that waits."""
+        try:
+            self._store.write(lambda c: history.add(c, self._team, [(r, "") for r in endings]), within_s=WAIT_S)
+        except (SQLAlchemyError, RepertoryError, OSError) as error:
+            _log.error("%d conversations have no end on record: %s", len(endings), type(error).__name__)
 
     def close(self) -> None:
         """Wait for what is being written, and close the store."""
