@@ -57,6 +57,7 @@ ROWS: dict[str, Row] = {
         says="training and a live chain with everything shown, beside nothing shown", use="bench.looking:looking"
     ),
     "router": Row(says="a served turn through our router beside bare Ray Serve", use="bench.router:router"),
+    "proxy": Row(says="a call through the recording proxy beside a direct one", use="bench.proxy:proxy"),
     "lm_scoring": Row(says="calls scored as one tree, beside re-encoding the prompt for each", use="bench.lm:scoring"),
     "lm_update": Row(says="a PPO update of tiny language models beside plain PyTorch's", use="bench.lm:update"),
     "two_step": Row(says="the two-step game: what independent PPO earns", use="bench.games_rows:two_step"),

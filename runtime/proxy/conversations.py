@@ -13,6 +13,8 @@ from typing import Literal
 from runtime.proxy.asked import Asked, Spoken, chained
 from runtime.records import ToolCall
 
+AMONG = 16
+"""Conversations of the same beginning that are looked at, the newest: whatever is asked all the time, too."""
 Standing = Literal["open", "answered", "failed"]
 
 
@@ -81,7 +83,7 @@ class Conversations:
         chain = asked.beginnings
         for place in reversed(range(len(chain))):
             follows = asked.spoken[place + 1] if place + 1 < len(chain) else None
-            for name in self._at.get(chain[place], ()):
+            for name in self._at.get(chain[place], ())[-AMONG:]:
                 found = self._open[name]
                 if _fits(found, chain[place], role, follows):
                     return found
