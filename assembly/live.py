@@ -155,14 +155,17 @@ class LiveRole:
             )
         except (KeyError, TypeError) as error:
             raise NotUnderstood(f"session {name} cannot be opened: {error!r}") from None
-        session = Session(
-            self.version.team,
-            scenario,
-            seed=self._manner.seed,
-            correlation_id=name,
-            version=self.version.name,
-            clock=self._clock,
-        )
+        try:
+            session = Session(
+                self.version.team,
+                scenario,
+                seed=self._manner.seed,
+                correlation_id=name,
+                version=self.version.name,
+                clock=self._clock,
+            )
+        except Exception as error:
+            raise NotUnderstood(f"the team cannot begin on this case: {type(error).__name__}: {error}") from error
         opened = cast("EpisodeOpened", session.records[0])
         asker = parsed(asked)
         told = asked if asker and asker.trace != trace_id(name) else ""  # our own begins with the session

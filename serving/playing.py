@@ -22,7 +22,7 @@ from runtime.actor.behaviour import Outcome, Send
 from runtime.bus.event import Event
 from runtime.errors import RepertoryError
 from runtime.facts import FactBoard
-from runtime.records import Decided, EpisodeEnded, Json, ModelCalled, Record, ToolAnswered
+from runtime.records import Decided, EpisodeEnded, EpisodeOpened, Json, ModelCalled, Record, ToolAnswered
 from runtime.seams import Clock, now
 from runtime.store import Store, StoreBusy, history, pins, snapshots
 from runtime.store.base import Clash
@@ -116,7 +116,7 @@ class Player:
                 raise
             except Exception as error:  # noqa: BLE001 - whatever a team raises, its client hears of it
                 if not self._overtaken(session, asked.snapshot):
-                    return self._fault(session, error)
+                    return self._fault(session, asked.snapshot, error)
         return {"status": "busy", "message": "turns of this session overtake each other: wait for each answer"}
 
     def _overtaken(self, session: str, before: Snapshot) -> bool:
@@ -124,14 +124,28 @@ class Player:
         after = self._store.read(lambda c: snapshots.load(c, self.team, STATE, session))
         return after is None or after.revision != before.revision
 
-    def _fault(self, session: str, error: Exception) -> Answer:
+    def _fault(self, session: str, before: Snapshot, error: Exception) -> Answer:
         """The answer to a turn that raised. It speaks against the version, unless the case cannot be played."""
         if isinstance(error, NotUnderstood):
             return {"status": "impossible", "message": str(error)}
+        if missing := self._missing(session, before):
+            told = f"the case has no {', '.join(missing)}, which {self.team} cannot do without: "
+            return {"status": "impossible", "message": f"{told}{type(error).__name__}: {error}"}
         _log.error("session %s of %s %s: its turn failed", session, self.team, self.alias, exc_info=error)
         over = Over(session=session, version=self.alias, failed=True)
         self._store.write(lambda c: settle(c, self.team, over, self._clock()))
         return {"status": "failed", "message": f"{type(error).__name__}: {error}"}
+
+    def _missing(self, session: str, before: Snapshot) -> list[str]:
+        """What a session's case, if it was sent and not drawn, lacks that the team's own cases have."""
+        records = self._store.read(lambda c: history.of_session(c, self.team, session))
+        payload: Any = cast("Mapping[str, Any]", before.state)["payload"]
+        case = next((r.case for r in records if isinstance(r, EpisodeOpened)), None) or payload.get("open")
+        if self.version.team.generate is None or case is None:
+            return []
+        usual = self.version.team.generate("eval", 0, 0)
+        parts = {"visible": usual.visible, "truth": usual.truth}
+        return [f"{part}.{key}" for part, keys in parts.items() for key in keys if key not in case.get(part, {})]
 
     def _settled(self, asked: Asked) -> Answer | None:
         """The answer where nothing is to be played."""

@@ -8,6 +8,8 @@ from fastapi.security import HTTPBearer
 from serving.access import Caller
 from serving.desk import Desk
 
+STATUSES = (400, 401, 403, 404, 409, 413, 422, 500, 503, 504)
+"""With which a request may be refused."""
 TEAM = Annotated[str, Path(max_length=200)]
 KEY = Annotated[str, Header(alias="idempotency-key", max_length=200)]
 WISH = Annotated[str, Header(alias="x-agent-version", max_length=200)]

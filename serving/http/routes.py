@@ -8,13 +8,14 @@ from typing import Annotated, Any
 from fastapi import Body, FastAPI, Path, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
 
 from runtime.records import Json
 from serving.access import Caller
 from serving.desk import Desk
 from serving.errors import Busy, ServingError
 from serving.http.admin import steering
-from serving.http.asking import KEY, TEAM, WISH, asker, tell
+from serving.http.asking import KEY, STATUSES, TEAM, WISH, asker, tell
 from serving.http.bodies import Opening, RunDone, SessionEnded, SessionOpened, Turn, TurnTaken, Wrong
 from serving.http.judging import feedback
 from serving.openai_api.answers import error_of, problem_of, speaks_openai
@@ -25,9 +26,7 @@ from serving.rollout.plan import RewardRule
 SESSION = Annotated[str, Path(max_length=200)]
 DRAWN = Opening()
 """What a request without a body opens."""
-WRONG: dict[int | str, dict[str, Any]] = {
-    status: {"model": Wrong} for status in (400, 401, 403, 404, 409, 413, 422, 500, 503, 504)
-}
+WRONG: dict[int | str, dict[str, Any]] = {status: {"model": Wrong} for status in STATUSES}
 """The errors that any route may answer with."""
 
 
@@ -44,6 +43,7 @@ def application(desk: Desk, rule: RewardRule) -> FastAPI:
     app = FastAPI(title="Repertory", version="1", lifespan=alive, responses=WRONG)
     app.add_exception_handler(ServingError, _wrong)
     app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _refused)
     _health(app, desk)
     _sessions(app, desk)
     steering(app, desk)
@@ -126,6 +126,15 @@ async def _wrong(request: Request, error: Exception) -> Response:
     if error.status == 401:
         headers["www-authenticate"] = "Bearer"
     return JSONResponse(problem_of(error, request.url.path), status_code=error.status, headers=headers)
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    """What the framework refuses: a path or method that there is not, a body that cannot be read."""
+    assert isinstance(error, HTTPException), "it is what it was registered for"
+    code = {404: "no_such_route", 405: "no_such_method"}.get(error.status_code, "invalid")
+    refused = ServingError(code, str(error.detail))
+    refused.status = error.status_code
+    return JSONResponse(problem_of(refused, request.url.path), status_code=error.status_code, headers=error.headers)
 
 
 async def _invalid(request: Request, error: Exception) -> Response:

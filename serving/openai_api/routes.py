@@ -11,13 +11,15 @@ from fastapi.responses import StreamingResponse
 from serving.access import Caller
 from serving.desk import Desk
 from serving.errors import UnknownVersion
-from serving.http.asking import WISH, asker, told
+from serving.http.asking import STATUSES, WISH, asker, told
 from serving.openai_api.answers import Told, collected, refused, streamed
 from serving.openai_api.bodies import Completion
 from serving.openai_api.models import Meant, Models, no_model
 from serving.openai_api.reading import chat_of
-from serving.openai_api.shown import ChatCompletion, ModelList, ModelShown
+from serving.openai_api.shown import ChatCompletion, Faulted, ModelList, ModelShown
 
+FAULTED: dict[int | str, dict[str, Any]] = {status: {"model": Faulted} for status in STATUSES}
+"""The errors that these routes may answer with."""
 SESSION = Annotated[str, Header(alias="x-session-id", max_length=200)]
 
 
@@ -31,12 +33,12 @@ def openai_routes(app: FastAPI, desk: Desk) -> None:
 def _listing(app: FastAPI, desk: Desk, models: Models) -> None:
     known = asker(desk)
 
-    @app.get("/v1/models")
+    @app.get("/v1/models", responses=FAULTED)
     async def list_models(caller: Caller = known) -> ModelList:
         """The roles that a language model plays, of every version that is ready."""
         return ModelList(data=[ModelShown(**m) for m in await desk.away(models.listed)])
 
-    @app.get("/v1/models/{model:path}")
+    @app.get("/v1/models/{model:path}", responses=FAULTED)
     async def show_model(model: str, caller: Caller = known) -> ModelShown:
         """One of them."""
         found = [m for m in await desk.away(models.listed) if m["id"] == model]
@@ -51,7 +53,7 @@ def _chatting(app: FastAPI, desk: Desk, models: Models) -> None:
     @app.post(
         "/v1/chat/completions",
         response_model=ChatCompletion,
-        responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
+        responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}, **FAULTED},
     )
     async def complete(
         body: Completion, response: Response, caller: Caller = known, session: SESSION = "", wish: WISH = ""

@@ -71,3 +71,19 @@ class ChatCompletion(Closed):
     model: str
     choices: list[Choice]
     usage: Usage
+
+
+class Fault(Closed):
+    """What was wrong."""
+
+    message: str
+    type: str
+    param: str | None
+    """The key of the request that it is about."""
+    code: str
+
+
+class Faulted(Closed):
+    """An answer that is an error."""
+
+    error: Fault

@@ -12,7 +12,7 @@ from assembly.versions import Version, load_version
 from runtime.records import Decided, EpisodeEnded, Json
 from runtime.store import Store, history, pins, snapshots
 from serving.pins import STATE, touch
-from serving.playing import Player, first_state
+from serving.playing import Answer, Player, first_state
 from serving.rollout.kept import news
 from serving.rollout.outcome import Outcome
 from serving.rollout.tables import make_tables
@@ -150,6 +150,21 @@ def test_a_store_that_is_away_is_told_as_busy(version: Version, tmp_path: Path) 
         connection.exec_driver_sql("ALTER TABLE away RENAME TO snapshots")
     assert player.turn(session, "t0")["status"] == "ok"
     store.close()
+
+
+def test_a_case_that_lacks_its_truth_speaks_against_no_version(version: Version, store: Store) -> None:
+    """What is missing is named, however late it is asked for; the version is not judged by it."""
+    make_tables(store)
+    session = opened(store, payload={"open": {"id": "half", "visible": {"sku": "SKU-1"}, "truth": {}, "seed": 0}})
+    player = Player(version, "v1", store)
+    answer: Answer = {"status": "ok"}
+    for turn in range(4):
+        if answer["status"] == "ok":
+            answer = player.turn(session, f"t{turn}")
+    assert answer["status"] == "impossible"
+    assert "the case has no visible." in answer.get("message", "")
+    assert "truth.cause" in answer.get("message", "")
+    assert not store.read(lambda c: news(c, TEAM))
 
 
 class Raising(Player):
