@@ -20,8 +20,8 @@ from runtime.proxy.asked import Asked
 from runtime.proxy.conversations import Conversation
 from runtime.proxy.said import Said, said_of
 from runtime.proxy.settings import RoleHint, Serve, provider_of
-from runtime.proxy.telling import USER
-from runtime.records import Json
+from runtime.proxy.telling import ANSWER, USER
+from runtime.records import Json, ToolCall
 from runtime.seams import now, uniform
 
 CONNECT_S, ANSWER_S = 2.0, 60.0
@@ -108,10 +108,15 @@ def _plain(function: Mapping[str, Json]) -> dict[str, Json]:
 def as_heard(said: Said, hint: RoleHint) -> Said:
     """The answer as the program expects it: the call that words stand for becomes words."""
     if hint.text and len(said.calls) == 1 and said.calls[0].call.tool == hint.text:
-        args = dict(said.calls[0].call.args)
-        words = hint.says or (json.dumps(args, ensure_ascii=False) if args else "")
-        return Said(text=words, calls=(), finish="stop", tokens=said.tokens)
+        return Said(text=_in_words(said.calls[0].call, hint), calls=(), finish="stop", tokens=said.tokens)
     return said
+
+
+def _in_words(call: ToolCall, hint: RoleHint) -> str:
+    args = dict(call.args)
+    if call.tool == ANSWER:
+        return str(args.get("text", ""))
+    return hint.says or (json.dumps(args, ensure_ascii=False) if args else "")
 
 
 def completion(said: Said, asked: Asked) -> dict[str, Json]:

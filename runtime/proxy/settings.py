@@ -25,7 +25,7 @@ class RoleHint(Closed, strict=True):
     tools: tuple[str, ...] = Field(default=(), strict=False)
     """Tools that it is offered, all of them; empty: it is not known by them."""
     text: str = Field(default="", max_length=200)
-    """The team's call that an answer in words stands for, such as `hand_over`; empty: none, it is recorded as `say`."""
+    """The team's call that an answer in words stands for, such as `hand_over`; empty: `answer`, with its text."""
     says: str = Field(default="", max_length=10_000)
     """What the program is told in words when a trained version makes that call."""
 

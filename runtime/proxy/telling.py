@@ -25,8 +25,8 @@ from runtime.records import (
 )
 from runtime.seams import digest
 
-SAY = "say"
-"""The call of an answer in words, where nobody has said which of the team's it stands for."""
+ANSWER = "answer"
+"""The call of an answer in words, where nobody has said which other one it stands for: so adapted teams call it too."""
 USER = "user"
 """Who hears what a role says."""
 
@@ -88,8 +88,8 @@ def decisions(exchange: Exchange, said: Said, spent: Spent, at: float) -> list[R
 
 def in_words(text: str, hint: RoleHint) -> ToolCall:
     """The call that an answer in words stands for. Words that are a JSON object are that call's arguments."""
-    if not hint.text:
-        return ToolCall(tool=SAY, args={"text": text})
+    if hint.text in ("", ANSWER):
+        return ToolCall(tool=ANSWER, args={"text": text})
     said = value_of(text)
     return ToolCall(tool=hint.text, args=cast("dict[str, Json]", said) if isinstance(said, dict) else {})
 

@@ -59,7 +59,7 @@ def test_a_conversation_of_two_roles_becomes_the_records_of_a_team(tmp_path: Pat
     assert decided == [
         ("triage", 0, TRACK),
         ("triage", 1, ToolCall(tool="hand_over")),
-        ("resolver", 0, ToolCall(tool="say", args={"text": "We send a new one."})),
+        ("resolver", 0, ToolCall(tool="answer", args={"text": "We send a new one."})),
     ]
     answered = [(r.agent, r.turn, r.value) for r in made if isinstance(r, ToolAnswered)]
     assert answered == [("triage", 0, {"status": "lost"})]

@@ -65,7 +65,7 @@ def test_a_stream_is_passed_on_as_it_comes(tmp_path: Path) -> None:
         assert not more.is_set()
         more.set()
         assert "".join(c.choices[0].delta.content or "" for c in stream) == "look"
-    assert decided(recorded) == [ToolCall(tool="say", args={"text": "We look"})]
+    assert decided(recorded) == [ToolCall(tool="answer", args={"text": "We look"})]
 
 
 @pytest.mark.parametrize("code", [400, 401, 404, 422, 429, 500, 503])
@@ -161,7 +161,7 @@ def test_compressed_answers_can_be_read_too(tmp_path: Path) -> None:
         answer = sent(f"{recorded.url}/v1")
         assert answer.json()["choices"][0]["message"]["content"] == "Found."
         assert answer.headers["content-encoding"] == "gzip"
-    assert decided(recorded) == [ToolCall(tool="say", args={"text": "Found."})]
+    assert decided(recorded) == [ToolCall(tool="answer", args={"text": "Found."})]
 
 
 def test_keys_are_passed_on_and_kept_nowhere(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
