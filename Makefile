@@ -7,8 +7,8 @@ EXPERIMENT ?= experiments/supply_chain.yaml
 # Two processes of one thread each: on two cores, more threads wait for each other.
 WORKERS ?= 2
 TORCH := torch==2.13.0
-# Games: chess has no wheel at all and is pure Python, Box2D has none for aarch64.
-NO_WHEELS := chess|box2d
+# Games: chess and rlcard have no wheel at all and are pure Python, Box2D has none for aarch64.
+NO_WHEELS := chess|box2d|rlcard
 PACKAGES := assembly envs policies rewards runtime serving telemetry trainers
 # The first Python that is new enough and can make a virtual environment; constraints.txt was made with 3.11.
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \

@@ -116,8 +116,8 @@ class Serving(Section):
 
     teams: Annotated[dict[str, ServedTeam], Field(min_length=1), AfterValidator(_named)]
     """Teams by name."""
-    directory: Text = "serving"
-    """Where the bundled Redis, the store and the made token are."""
+    directory: Text = "served"
+    """Where the bundled Redis, the store and the made token are. (A folder `serving` would hide the package there.)"""
     redis: Annotated[str, AfterValidator(_redis)] = "embedded"
     """The bundled server, an address, or env:NAME of the variable that holds one."""
     store: Annotated[str, AfterValidator(_store)] | None = None

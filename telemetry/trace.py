@@ -42,7 +42,7 @@ OTHERS = 4
 """Calls shown beside the one that was chosen, the likeliest first."""
 RARE = 0.001
 """Probability below which a call that was not chosen is not worth a word."""
-STORES, RUNS = ("live/*/*/store.db", "serving/store.db"), "runs/*/*"
+STORES, RUNS = ("live/*/*/store.db", "served/store.db"), "runs/*/*"
 """Where the commands put stores and run directories, unless they are told another place."""
 MARGIN = 39
 """Columns before what a line tells; on a terminal the rest of a long one is folded there."""
@@ -199,7 +199,7 @@ def _seldom(record: AnyRecord) -> Iterator[tuple[str, str]]:
     """What does not happen in every chain."""
     match record:
         case ModelCalled():
-            degraded = ", degraded" if record.degraded else ""
+            degraded = ", degraded" if record.degraded else ", as before" if record.cached else ""
             cost = "" if record.cost_usd is None else f", {record.cost_usd:g} USD"
             spent = f"{record.tokens_in} + {record.tokens_out} tokens, {record.ms:.0f} ms{cost}{degraded}"
             yield "asked", f"{record.model or 'no model'}: {spent}"

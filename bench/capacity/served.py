@@ -115,7 +115,7 @@ def _up(folder: Path) -> Generator[Client]:
     settings = Serving.model_validate(
         {
             "teams": {TEAM: {"registry": str(folder / "registry"), "current": "v1"}},
-            "directory": str(folder / "serving"),
+            "directory": str(folder / "served"),
             "http": {"port": 0},
             "telemetry": {"port": 0},
             "routers": 1,

@@ -20,7 +20,7 @@ Prometheus finds it (`deploy/prometheus/prometheus.yml`):
 ```yaml
 scrape_configs:
   - job_name: repertory
-    file_sd_configs: [{files: [runs/NAME/TIMESTAMP/targets/*.json, serving/targets/*.json]}]
+    file_sd_configs: [{files: [runs/NAME/TIMESTAMP/targets/*.json, served/targets/*.json]}]
 ```
 
 (Prometheus takes a wildcard in a file's name only, so each directory is named.)

@@ -69,7 +69,7 @@ def test_rules_between_keys(tmp_path: Path) -> None:
     assert [p.key for p in refused.value.problems] == ["http.host", "http.admins.0"]
     good = load(written(tmp_path, "teams: {t: {registry: reg}}\n"))
     assert good.teams["t"].registry == str(tmp_path / "reg")
-    assert good.store_at == f"sqlite:///{tmp_path}/serving/store.db"
+    assert good.store_at == f"sqlite:///{tmp_path}/served/store.db"
     assert load(file, ["http.host=127.0.0.1", "http.admins=[admin]"]).http.host == "127.0.0.1"
 
 
@@ -132,7 +132,7 @@ def test_a_server_that_is_killed_goes_on(tmp_path: Path, exports: tuple[Path, Pa
     assert versions_main(["deploy", TEAM, str(exports[0]), "--file", str(file)]) == 0
     first = started(file)
     try:
-        token = tmp_path / "serving" / "token"
+        token = tmp_path / "served" / "token"
         wait_until(lambda: up(port), "the server to be ready", UP_S)
         assert token.stat().st_mode & 0o077 == 0
         client = Client(f"http://127.0.0.1:{port}", token.read_text(), patience_s=UP_S)
@@ -182,3 +182,12 @@ def up(port: int) -> bool:
         return httpx2.get(f"http://127.0.0.1:{port}/readyz", timeout=5).status_code == 200
     except httpx2.TransportError:
         return False
+
+
+def test_the_usual_directory_hides_no_package(tmp_path: Path) -> None:
+    """A program beside the serving file finds the packages also when the server's directory is there."""
+    place = load(written(tmp_path, "teams: {t: {registry: reg}}\n")).place
+    place.mkdir()
+    (tmp_path / "ask.py").write_text("from serving import Client\nprint(Client.__name__)\n")
+    asked = subprocess.run([sys.executable, "ask.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert asked.stdout == "Client\n", asked.stderr

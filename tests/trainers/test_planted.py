@@ -1,6 +1,7 @@
 """One fault planted in a copy of the supply-chain team: training does not begin, and the right check says why."""
 
 import json
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -52,4 +53,6 @@ def test_a_planted_fault_stops_the_run(fault: str, tmp_path: Path) -> None:
     assert found & FAULTS[fault], report["findings"]
     assert not (ran.directory / "metrics.jsonl").exists()
     assert ran.result["status"] == "audit"
-    assert "The reward audit found an error." in (ran.directory / "report.html").read_text()
+    page = (ran.directory / "report.html").read_text()
+    assert "The reward audit found an error." in page
+    assert all(f["message"] in unescape(page) for f in report["findings"] if f["check"] in found & FAULTS[fault])
