@@ -55,7 +55,7 @@ def _about_access(document: Document, http: Http) -> Iterator[Problem]:
 
 def _with_paths(data: Mapping[str, Json], folder: Path) -> dict[str, Json]:
     """The file's values, with relative paths made absolute."""
-    resolved: dict[str, Json] = {**data, "directory": _from(folder, data.get("directory", "serving"))}
+    resolved: dict[str, Json] = {**data, "directory": _from(folder, data.get("directory", "served"))}
     teams = data.get("teams")
     if isinstance(teams, dict):
         resolved["teams"] = {
