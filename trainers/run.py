@@ -9,10 +9,11 @@ import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from assembly.problems import Refused
 from runtime.errors import RepertoryError, TeamError, UserCodeError
+from runtime.llm.replies import switch
 from runtime.seams import now
 from trainers.checkpoints import NoCheckpoint
 from trainers.interrupt import Interrupt
@@ -44,6 +45,7 @@ EXTRAS = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     asked = _parser().parse_args(argv)
+    switch(on=not asked.no_cache)
     try:
         return _command(asked)
     except (Refused, Unusable, NoCheckpoint) as refused:
@@ -95,6 +97,9 @@ def _parser() -> argparse.ArgumentParser:
         metavar="KEY=VALUE",
         dest="overrides",
         help="override a key, e.g. ppo.lr=3e-4",
+    )
+    parser.add_argument(
+        "--no-cache", action="store_true", help="ask frozen teammates and judges again what they were asked before"
     )
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help=f"where run directories go ({OUT}); with --check: keep one"
@@ -184,10 +189,22 @@ def _seat_everybody(build: "Build", file: Path) -> None:
         agents, seated = build.agents, set(build.policy_of.values())
     except TeamError as error:
         raise Refused(file.name, [Problem("team", str(error))]) from None
-    idle = [n for n in build.experiment.policies if n not in seated]
-    if idle:
-        reason = f"decides for nobody; the environment's agents are {', '.join(agents)}"
-        raise Refused(file.name, [Problem(f"policies.{n}", reason) for n in idle])
+    idle = f"decides for nobody; the environment's agents are {', '.join(agents)}"
+    problems = [Problem(f"policies.{n}", idle) for n in build.experiment.policies if n not in seated]
+    env = build.env("train")
+    for name in build.learned:
+        own = [a for a in agents if build.policy_of[a] == name]
+        unlike = [a for a in own if _spaces(env, a) != _spaces(env, own[0])]
+        if unlike:
+            reason = f"{own[0]} and {', '.join(unlike)} see or do different things: one network cannot play both"
+            problems.append(Problem(f"policies.{name}", reason))
+    if problems:
+        raise Refused(file.name, problems)
+
+
+def _spaces(env: Any, agent: str) -> tuple[Any, Any]:
+    """What an agent sees and does."""
+    return env.observation_space(agent), env.action_space(agent)
 
 
 def _write_down(experiment: "Experiment", directory: Path, folder: Path) -> None:

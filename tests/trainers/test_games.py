@@ -80,18 +80,19 @@ def test_a_teammate_by_rule_plays_along(command: Command) -> None:
     assert ran.metrics[-1]["agents"].keys() == {"buyer"}
 
 
-@pytest.mark.slow
-def test_supply_chain_with_a_shared_policy_and_an_expert(command: Command, tmp_path: Path) -> None:
-    """Two roles share a policy with a central critic, the third is the expert."""
-    rest = "rewards: {terms: [{use: payoff}, {use: tool_cost}, {use: handoff_cost}]}\n"
+def test_one_network_for_roles_with_other_calls_is_refused(command: Command, tmp_path: Path) -> None:
+    """Exit 2, before anything is played: which roles, and how many calls or what spaces each has."""
     policies = (
         "{pair: {kind: encoder, roles: [triage, investigator], critic: central},"
         " resolver: {kind: scripted, use: expert}}"
     )
-    file = written(tmp_path, "mixed", "{use: 'envs.supply_chain:team'}", policies, rest)
-    ran = command(*SMALL, *REST, file=file)
-    assert ran.code in (0, 2), ran.err
-    if ran.code == 2:
-        assert "spaces" in ran.err
-    else:
-        assert ran.metrics[-1]["agents"].keys() == {"triage", "investigator"}
+    team = command(file=written(tmp_path, "mixed", "{use: 'envs.supply_chain:team'}", policies))
+    assert team.code == 2
+    assert "policies.pair.roles" in team.err
+    assert "triage has 3, investigator has 7" in team.err
+    module, _ = GAMES["speaker"]
+    game = command(
+        file=written(tmp_path, "both", f"{{pettingzoo: {module}}}", '{all: {kind: encoder, roles: ["*_0"]}}')
+    )
+    assert game.code == 2
+    assert "speaker_0 and listener_0 see or do different things" in game.err
