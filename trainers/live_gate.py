@@ -29,8 +29,9 @@ BACK_S = 30.0
 """How long a killed agent may take to serve again, s: some 3 s where nothing else runs, more where cores are shared."""
 PATIENCE_S = 60.0
 """How long the gate waits for the next session to end, s: some hundred times what one takes."""
-START_S = 60.0
-"""How long an agent may take to start, s: some 5 s where nothing else runs."""
+START_S = 180.0
+"""How long an agent may take to start, s: some 5 s where nothing else runs, over a minute where twenty others want the
+same cores. It bounds a wait and is no figure that the gate judges."""
 LOOK_S = 0.02
 """Pause between two looks at an agent that was killed, s."""
 
