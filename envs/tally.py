@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from envs.session import Session
-from runtime.records import Decided, ModelCalled, Record, Rewarded, ToolAnswered, ToolCalled
+from runtime.records import Decided, ModelCalled, Record, Rewarded, ToolAnswered, ToolCalled, billed
 from runtime.types import AgentId
 
 KEPT_RETURNS = 4096
@@ -28,6 +28,8 @@ class Tally:
     cost_usd: float = 0.0
     tokens: int = 0
     """Tokens that language models read and wrote."""
+    cached: int = 0
+    """Replies of models that had been given before, and cost nothing."""
     missing: int = 0
     """Episodes with a reward that is missing."""
     returns: list[float] = field(default_factory=list[float])
@@ -70,15 +72,15 @@ class Tally:
             self.sample = tuple(session.records)
 
     def _add_record(self, record: Record) -> None:
+        usd, tokens = billed(record)
+        self.cost_usd += usd
+        self.tokens += tokens
+        self.cached += isinstance(record, ModelCalled | Rewarded) and record.cached
         if isinstance(record, Decided):
             self.steps += 1
             self.calls[record.agent, record.call.tool] += 1
         elif isinstance(record, ToolAnswered):
-            self.cost_usd += record.cost_usd
             self.invalid[record.agent] += not record.ok
-        elif isinstance(record, ModelCalled):
-            self.tokens += record.tokens_in + record.tokens_out
-            self.cost_usd += record.cost_usd or 0.0
         elif isinstance(record, Rewarded):
             if record.value is None:
                 self.missing_terms[record.term] += 1
@@ -121,6 +123,7 @@ class Tally:
             out.steps += t.steps
             out.cost_usd += t.cost_usd
             out.tokens += t.tokens
+            out.cached += t.cached
             out.missing += t.missing
             out.repeated += t.repeated
             out.written += t.written

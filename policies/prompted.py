@@ -14,7 +14,9 @@ from policies.playing import Choice, Turn
 from runtime.errors import RepertoryError
 from runtime.llm import Message, Model, ModelSettings, Price, Request, Unavailable, build
 from runtime.llm.limits import Limits
-from runtime.llm.settings import LocalTransformers, OpenAICompatible
+from runtime.llm.remembering import Remembering
+from runtime.llm.replies import kept
+from runtime.llm.settings import LocalTransformers, OpenAICompatible, identity
 from runtime.seams import digest
 
 
@@ -60,9 +62,11 @@ class PromptedPolicy:
         self.asking, self.text = asking, text
 
     @cached_property
-    def model(self) -> Model:
-        """The model, in this process."""
-        return build(self.asking.settings())
+    def model(self) -> Model | Remembering:
+        """The model, in this process; where replies are kept, one that is not asked twice."""
+        settings, replies = self.asking.settings(), kept()
+        made = build(settings)
+        return made if replies is None else Remembering(made, identity(settings.model), replies)
 
     def decide(self, turns: Sequence[Turn], greedy: bool) -> Sequence[Choice]:
         """The model's calls, as it wrote them. Raises TeammateUnavailable."""

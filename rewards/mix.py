@@ -8,8 +8,13 @@ from typing import Any, overload
 from rewards.deadline import called
 from rewards.readonly import readonly
 from runtime.errors import RewardFault
+from runtime.llm.types import Spent
 from runtime.records import Decided, Json, Record, Rewarded
+from runtime.terms import Judgement
 from runtime.types import AgentId, Paid, Played, RewardTerm
+
+NOTHING = Spent()
+"""What a term spends that only computes."""
 
 
 class Past(Sequence[Record]):
@@ -133,7 +138,7 @@ class Mix:
 
 
 def _judged(weighted: Weighted, view: PastView) -> Rewarded:
-    value, why = _value(weighted, view)
+    value, why, spent = _value(weighted, view)
     last = view.played.records[view.end - 1]
     return Rewarded(
         correlation_id=last.correlation_id,
@@ -144,17 +149,22 @@ def _judged(weighted: Weighted, view: PastView) -> Rewarded:
         value=value,
         missing=why,
         scope=weighted.term.scope,
+        tokens=spent.tokens_in + spent.tokens_out,
+        cost_usd=spent.cost_usd or 0.0,
+        cached=spent.cached,
     )
 
 
-def _value(weighted: Weighted, view: PastView) -> tuple[float | None, str]:
+def _value(weighted: Weighted, view: PastView) -> tuple[float | None, str, Spent]:
+    """The value, or why it is missing, and what it took to have it."""
     try:
-        value = number(called(weighted.term, view))
+        found = called(weighted.term, view)
+        value = number(found)
     except NoNumber as fault:
-        return None, str(fault)
+        return None, str(fault), NOTHING
     except Exception as error:  # noqa: BLE001 - the user's term: whatever it raises makes the reward missing
-        return None, f"{type(error).__name__}: {error}"
-    return weighted.weight * value, ""
+        return None, f"{type(error).__name__}: {error}", getattr(error, "spent", NOTHING)
+    return weighted.weight * value, "", found.spent if isinstance(found, Judgement) else NOTHING
 
 
 class NoNumber(Exception):

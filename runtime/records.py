@@ -140,6 +140,8 @@ class ModelCalled(DecisionRecord):
     """US dollars; None where no price is known for the model."""
     attempts: int = Field(default=1, ge=0)
     """Calls that were made for it, retries and fallbacks included."""
+    cached: bool = False
+    """The reply was given before: tokens and dollars are those of then, and nobody is billed for them again."""
 
 
 class Sent(DecisionRecord):
@@ -162,6 +164,12 @@ class Rewarded(DecisionRecord):
     standardized: float | None = None
     scope: Literal["agent", "team"] = "agent"
     """``team``: every agent is paid the value; ``agent`` is then the one whose turn brought it."""
+    tokens: int = Field(default=0, ge=0)
+    """What a model that was asked for the value read and wrote."""
+    cost_usd: float = Field(default=0.0, ge=0)
+    """What asking it was billed, in US dollars."""
+    cached: bool = False
+    """It was asked before: tokens and dollars are those of then."""
 
 
 class StateChanged(Record):
@@ -241,6 +249,20 @@ AnyRecord = Annotated[
     Field(discriminator="kind"),
 ]
 """The vocabulary: every record there is."""
+
+
+def billed(record: Record) -> tuple[float, int]:
+    """What somebody was billed for a record now: US dollars, and tokens of language models."""
+    match record:
+        case ToolAnswered():
+            return record.cost_usd, 0
+        case ModelCalled() if not record.cached:
+            return record.cost_usd or 0.0, record.tokens_in + record.tokens_out
+        case Rewarded() if not record.cached:
+            return record.cost_usd, record.tokens
+        case _:
+            return 0.0, 0
+
 
 RECORD: TypeAdapter[AnyRecord] = TypeAdapter(AnyRecord)
 """Reads and writes any record as JSON."""

@@ -1,9 +1,22 @@
 """Reward terms are written beside the team they judge: this builds one from a function."""
 
 from collections.abc import Callable, Iterable
-from typing import Literal
+from typing import Literal, Self
 
+from runtime.llm.types import Spent
 from runtime.types import RewardTerm, TermKind, View
+
+
+class Judgement(float):
+    """A reward that a model was asked for, and what asking took."""
+
+    spent: Spent
+
+    def __new__(cls, value: float, spent: Spent) -> Self:
+        """The value, which counts as any other."""
+        made = super().__new__(cls, value)
+        made.spent = spent
+        return made
 
 
 def term(

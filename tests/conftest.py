@@ -9,6 +9,7 @@ from typing import Protocol
 import pytest
 
 from runtime.actor.starting import LOCAL, start_ray
+from runtime.llm.replies import VARIABLE
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
@@ -27,6 +28,14 @@ class WaitUntil(Protocol):
     def __call__(self, condition: Callable[[], object], what: str, within_s: float = WAIT_S) -> None:
         """Look again and again, for at most that many seconds."""
         ...
+
+
+@pytest.fixture(autouse=True)
+def replies_apart() -> Iterator[None]:
+    """No test meets replies that another one's models gave, also where it runs a command that keeps them."""
+    os.environ.pop(VARIABLE, None)
+    yield
+    os.environ.pop(VARIABLE, None)
 
 
 @pytest.fixture(scope="module")

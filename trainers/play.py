@@ -8,7 +8,7 @@ from typing import Any
 
 from envs.session import Sampled, Session
 from policies.playing import Choice, Playable, Turn
-from runtime.records import Decided, Record, Rewarded, ToolAnswered
+from runtime.records import Decided, Record, Rewarded, ToolAnswered, billed
 from runtime.types import AgentId
 from trainers.rllib.adapter import Adapter
 
@@ -47,8 +47,8 @@ class Played:
         return Counter(r.agent for r in self.records if isinstance(r, ToolAnswered) and not r.ok)
 
     def cost_usd(self) -> float:
-        """What the tools were billed, in US dollars."""
-        return sum(r.cost_usd for r in self.records if isinstance(r, ToolAnswered))
+        """What tools and models were billed, in US dollars."""
+        return sum(billed(r)[0] for r in self.records)
 
 
 @dataclass(slots=True)

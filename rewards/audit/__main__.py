@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from assembly.problems import Refused
 from runtime.errors import RepertoryError
+from runtime.llm.replies import switch
 
 if TYPE_CHECKING:
     from assembly.sections import Audit
@@ -24,6 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     parser = _parser()
     asked = parser.parse_args(argv)
+    switch(on=not asked.no_cache)
     try:
         return _audited(asked)
     except Refused as refused:
@@ -65,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--json", action="store_true", help="the report as JSON on standard output")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write the report as a page too")
     parser.add_argument("--only", nargs="+", metavar="CHECK", help="these checks only")
+    parser.add_argument("--no-cache", action="store_true", help="ask models again what they were asked before")
     labels = parser.add_mutually_exclusive_group()
     labels.add_argument("--sheet", type=Path, metavar="CSV", help="write 100 decisions for people to label, and stop")
     labels.add_argument("--labels", type=Path, metavar="CSV", help="compare the labels of a sheet with the pay")

@@ -14,6 +14,7 @@ from runtime.llm.scripted import Scripted
 from runtime.llm.shared import InMemory, InRedis, Shared
 from runtime.llm.types import LocalPolicy, Source
 from runtime.records import Closed
+from runtime.seams import digest
 
 if TYPE_CHECKING:
     from redis import Redis
@@ -88,6 +89,17 @@ def build(
         for s in (settings.model, *settings.fallbacks)
     ]
     return Model(chain, settings.limits, through, local)
+
+
+def identity(settings: OpenAICompatible | LocalTransformers | ScriptedReplies) -> str:
+    """What tells a model from any other. One of this machine is known by its files, as they were last written."""
+    if isinstance(settings, OpenAICompatible):
+        return f"{settings.base_url} {settings.model}"
+    if isinstance(settings, ScriptedReplies):
+        return f"scripted {settings.replies}"
+    files = sorted(f for f in settings.path.rglob("*") if f.is_file())
+    about = [(f.relative_to(settings.path).as_posix(), f.stat().st_size, f.stat().st_mtime_ns) for f in files]
+    return f"{settings.path.resolve()} {settings.gguf_file} {digest(about):016x}"
 
 
 def source(settings: OpenAICompatible | LocalTransformers | ScriptedReplies, limits: Limits) -> Source:

@@ -120,6 +120,8 @@ class Spent:
     """Not by the declared model: to be left out where rewards are compared."""
     attempts: int = 0
     """Calls made, over all models."""
+    cached: bool = False
+    """The reply was given before: what is told here was spent then."""
 
     def fields(self) -> dict[str, Any]:
         """What a ``ModelCalled`` record says of it, besides whose decision it was for."""
@@ -131,6 +133,7 @@ class Spent:
             "model": f"{self.provider}/{self.model}" if self.provider else self.model,
             "cost_usd": self.cost_usd,
             "attempts": self.attempts,
+            "cached": self.cached,
         }
 
 

@@ -11,6 +11,7 @@ from assembly.loading import load
 from assembly.problems import Refused
 from policies.prompted import Asking, PromptedPolicy, TeammateUnavailable, call_in, prompted_from, prompted_state
 from runtime.llm.chat import KeyMissing
+from runtime.llm.replies import VARIABLE
 from runtime.records import Decided, ModelCalled, ToolAnswered
 from tests.llm.providers import Handler, provider
 from tests.lm.shop import FILE
@@ -87,6 +88,36 @@ def test_what_it_took_stands_in_the_records_before_its_decision() -> None:
     called = next(r for r in played.records if isinstance(r, ModelCalled))
     assert (called.tokens_in, called.tokens_out, called.agent) == (90, 10, "clerk")
     assert called.model.endswith("/gpt-x")
+
+
+def test_a_teammate_is_not_asked_the_same_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where replies are kept: another run plays the same episodes, asks nobody, and is billed nothing for it."""
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    with provider(clerk) as server:
+        runs = [
+            list(
+                play(
+                    lambda: make_adapter(built(server.url), "eval"),
+                    {"buyer": _looking()},
+                    range(6),
+                    seed=0,
+                    greedy=True,
+                )
+            )
+            for _ in range(2)
+        ]
+        assert 0 < len(server.asked) == len(list(tmp_path.iterdir())) <= 6
+    first, again = ([r for p in run for r in p.records if isinstance(r, ModelCalled)] for run in runs)
+    assert {r.cached for r in again} == {True}
+    assert [(r.tokens_in, r.cost_usd) for r in first] == [(r.tokens_in, r.cost_usd) for r in again]
+    assert [[r.call for r in p.records if isinstance(r, Decided)] for p in runs[0]] == [
+        [r.call for r in p.records if isinstance(r, Decided)] for p in runs[1]
+    ]
+    tools = 0.25 * 6
+    assert [sum(p.cost_usd() for p in run) for run in runs] == [
+        pytest.approx(tools + 190e-6 * len(server.asked)),
+        tools,
+    ]
 
 
 def _looking() -> Any:

@@ -15,7 +15,8 @@ from rewards.deadline import MOST_HANGING, called
 from rewards.judged import judged
 from rewards.mix import Mix, Weighted
 from runtime.errors import RewardFault
-from runtime.records import Rewarded
+from runtime.llm.replies import OFF, VARIABLE
+from runtime.records import Rewarded, billed
 from runtime.terms import term
 from runtime.types import HAND_OVER, RewardTerm, View
 from tests.envs.toys import call, opened
@@ -47,7 +48,8 @@ def provider() -> Iterator[Provider]:
             message = {"role": "assistant", "content": made.says}
             choice = {"index": 0, "message": message, "finish_reason": "stop"}
             answer = {"id": "x", "object": "chat.completion", "created": 0, "model": "judge", "choices": [choice]}
-            body = json.dumps(answer).encode()
+            used = {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12}
+            body = json.dumps({**answer, "usage": used}).encode()
             self.send_response(made.status)
             self.send_header("content-type", "application/json")
             self.send_header("content-length", str(len(body)))
@@ -71,10 +73,11 @@ def provider() -> Iterator[Provider]:
         server.server_close()
 
 
-def judge(provider: Provider, cache: Path, timeout_s: float = 5.0, **more) -> RewardTerm:
-    return judged(
-        RUBRIC, "judge", endpoint={"base_url": provider.url, "timeout_s": timeout_s}, cache=str(cache), **more
-    )
+def judge(
+    provider: Provider, cache: Path, timeout_s: float = 5.0, shows_truth: bool = False, **endpoint: float
+) -> RewardTerm:
+    where = {"base_url": provider.url, "timeout_s": timeout_s, **endpoint}
+    return judged(RUBRIC, "judge", endpoint=where, cache=str(cache), shows_truth=shows_truth)
 
 
 def played(against: str = "flu") -> Session:
@@ -120,6 +123,31 @@ def test_nothing_is_judged_twice(provider: Provider, tmp_path: Path) -> None:
         file.write_text("{", encoding="utf-8")
     assert paid(judge(provider, tmp_path), played()).value == 0.75
     assert len(provider.asked) == 3
+
+
+PRICED = {"usd_per_million_in": 1e6, "usd_per_million_out": 1e6}
+"""A dollar a token."""
+
+
+def test_what_a_judge_takes_is_billed_once(provider: Provider, tmp_path: Path) -> None:
+    """Tokens and dollars stand with the pay; kept answers are told as such and billed to nobody; junk is billed too."""
+    found = judge(provider, tmp_path, **PRICED)
+    first, again = (paid(found, played()) for _ in range(2))
+    assert [(r.tokens, r.cost_usd, r.cached) for r in (first, again)] == [(12, 12.0, False), (12, 12.0, True)]
+    assert [billed(r) for r in (first, again)] == [(12.0, 12), (0.0, 0)]
+    provider.says = "no"
+    junk = paid(found, played("gout"))
+    assert (junk.value, billed(junk)) == (None, (12.0, 12))
+
+
+def test_a_judge_is_asked_again_where_that_is_wanted(
+    provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`--no-cache`: nothing is read and nothing is kept, also where the file names a folder."""
+    monkeypatch.setenv(VARIABLE, OFF)
+    found = judge(provider, tmp_path)
+    assert [paid(found, played()).cached for _ in range(2)] == [False, False]
+    assert (len(provider.asked), list(tmp_path.iterdir())) == (2, [])
 
 
 BAD = (
