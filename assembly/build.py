@@ -18,6 +18,7 @@ from runtime.errors import TeamError
 from runtime.types import AgentId, Baseline, RewardTerm, ScriptedPolicy, Team
 
 if TYPE_CHECKING:
+    from assembly.cases import Case, Kept
     from assembly.recorded import Recorded
     from policies.playing import Playable
 
@@ -55,10 +56,47 @@ class Build:
         return asked == (self.team.exact_for or set(self.team.terms)) and all(w.weight == 1.0 for w in self.judge.terms)
 
     def source(self, split: str) -> Source:
-        """The scenarios of a split, ``train`` or ``eval``. Raises TeamError for a PettingZoo environment."""
+        """The scenarios of a split, ``train``, ``eval`` or ``regressions``.
+
+        Raises:
+            TeamError: for a PettingZoo environment, or where regression cases leave nothing to train on.
+        """
         if self.team is None:
             raise TeamError("a PettingZoo environment has no scenarios: its episodes come from its own seeds")
-        return self._sources[split]
+        if split == REGRESSIONS:
+            return Listed([case.scenario for case in self.playable_cases], 0, shuffle=False)
+        return self._kept.source if split == "train" else self._sources[split]
+
+    @cached_property
+    def cases(self) -> "tuple[Case, ...]":
+        """The regression cases; none where the file names none."""
+        if self.experiment.evaluation.regressions is None:
+            return ()
+        from assembly.cases import read_cases
+
+        return tuple(read_cases(Path(self.experiment.evaluation.regressions)))
+
+    @cached_property
+    def playable_cases(self) -> "tuple[Case, ...]":
+        """Those that the team's world can be made of."""
+        if self.team is None or not self.cases:
+            return ()
+        from assembly.recorded import playable
+
+        return tuple(case for case in self.cases if playable(case.scenario, self.team))
+
+    @property
+    def kept_out(self) -> int:
+        """How many of the training scenarios were regression cases and are not trained on; of an endless stream, among
+        the first ones."""
+        return self._kept.dropped
+
+    @cached_property
+    def _kept(self) -> "Kept":
+        """The training scenarios without the regression cases."""
+        from assembly.cases import without
+
+        return without(self._sources["train"], self.cases)
 
     @cached_property
     def _sources(self) -> dict[str, Source]:
@@ -207,6 +245,10 @@ class Build:
             "team": dict.fromkeys(self.agents, "team"),
         }
         return KeyedStandardizer(keys[asked.per], center=asked.center, clip=asked.clip)
+
+
+REGRESSIONS = "regressions"
+"""The split of the regression cases."""
 
 
 class KeyedStandardizer(RewardStandardizer):

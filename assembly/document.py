@@ -14,7 +14,12 @@ from runtime.records import Json
 
 MAX_BYTES = 1_000_000
 """An experiment file has a few KB; a larger one is not one, and would take its time to be refused."""
-FILE_KEYS: tuple[Path, ...] = (("scenarios", "file"), ("scenarios", "train", "file"), ("scenarios", "eval", "file"))
+FILE_KEYS: tuple[Path, ...] = (
+    ("scenarios", "file"),
+    ("scenarios", "train", "file"),
+    ("scenarios", "eval", "file"),
+    ("evaluation", "regressions"),
+)
 """Keys whose value is a path from the experiment file."""
 
 

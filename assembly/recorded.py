@@ -54,7 +54,7 @@ def recorded(cases: Scenarios, team: Team) -> Recorded:
         TeamError: there is no such store or file, or nothing in it can be trained on.
     """
     sessions = [(s.case(), s.session, s.version) for s in _sessions(cases, team)]
-    known = _HeldOut.of(_held_out(cases, team), [case for case, _, _ in sessions])
+    known = HeldOut.of(_held_out(cases, team), [case for case, _, _ in sessions])
     kept, seen, left, versions = dict[str, Scenario](), set[str](), Counter[str](), Counter[str]()
     for case, session, version in sessions:
         why = _unfit(case, team, seen, known)
@@ -78,14 +78,15 @@ def recorded(cases: Scenarios, team: Team) -> Recorded:
 
 
 @dataclass(frozen=True, slots=True)
-class _HeldOut:
+class HeldOut:
     """How held-out cases are recognized: by what they say. Where texts are drawn from a few, by their chance too."""
 
     cases: frozenset[str]
     by_chance: bool
 
     @classmethod
-    def of(cls, held_out: Iterable[Scenario], sessions: Iterable[Scenario]) -> "_HeldOut":
+    def of(cls, held_out: Iterable[Scenario], sessions: Iterable[Scenario]) -> "HeldOut":
+        """What recognizes these cases in a stream of which some scenarios are given."""
         once = {_exactly(case): _content(case) for case in sessions}
         by_chance = len(set(once.values())) < len(once)
         return cls(frozenset(map(_exactly if by_chance else _content, held_out)), by_chance)
@@ -94,7 +95,7 @@ class _HeldOut:
         return (_exactly(case) if self.by_chance else _content(case)) in self.cases
 
 
-def _unfit(case: Scenario, team: Team, seen: set[str], held_out: _HeldOut) -> str:
+def _unfit(case: Scenario, team: Team, seen: set[str], held_out: HeldOut) -> str:
     """Why a case is not trained on; empty: it is."""
     if case in held_out:
         return "held out"

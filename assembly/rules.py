@@ -81,6 +81,9 @@ def scenario_keys(x: Experiment) -> Iterator[Broken]:
             for key in sorted(_changed(cases) - {"file"}):
                 message = "has no effect beside file, which is used whole; drop one"
                 yield Broken(f"scenarios.{name}.{key}", message, (f"scenarios.{name}.file",))
+    if x.team.pettingzoo and not x.team.use and x.evaluation.regressions:
+        message = "has no effect: a PettingZoo environment has no recorded sessions; drop it"
+        yield Broken("evaluation.regressions", message, ("team",))
     if part.eval_fraction is not None and not part.file:
         message = "has no effect without scenarios.file, the file to split"
         yield Broken("scenarios.eval_fraction", message, ("scenarios.file",))

@@ -72,7 +72,7 @@ def check_team(work: Draft, known: Known) -> Team | None:
         problems = (*who, *_terms(x, team, known, folder))
         for broken in problems:
             work.add(broken)
-        for broken in scenario_problems(x, team):
+        for broken in (*scenario_problems(x, team), *_regressions(x, team, folder)):
             work.add(broken)
     return team
 
@@ -281,6 +281,28 @@ def _recorded(x: Experiment, team: Team) -> Iterable[Broken]:
         return  # no fault of the file: the doctor says so
     except RepertoryError as error:
         yield Broken("scenarios.store", str(error), ("scenarios",))
+
+
+def _regressions(x: Experiment, team: Team, folder: Path) -> Iterable[Broken]:
+    """Whether the regression cases can be read, are this team's, and leave something to train on."""
+    file, key = x.evaluation.regressions, "evaluation.regressions"
+    if file is None:
+        return
+    from assembly.build import Build
+    from assembly.cases import read_cases
+
+    try:
+        others = sorted({case.session.team for case in read_cases(Path(file))} - {team.name})
+        if others:
+            yield Broken(key, f"has cases of {', '.join(others)}, and the team is {team.name} ({file})")
+        else:
+            Build(x, folder).source("train")
+    except TeamError as error:
+        yield Broken(key, str(error), ("scenarios", "team"))
+    except OSError as error:
+        yield Broken(key, f"cannot be read: {error.strerror} ({file})")
+    except UnicodeError:
+        yield Broken(key, f"is not UTF-8 text ({file})")
 
 
 def _one_sided(part: Scenarios, found: Mapping[str, list[Scenario]]) -> Iterable[Broken]:

@@ -125,6 +125,9 @@ class Evaluation(Section):
     """Episodes of an evaluation during training, at most; the closing one plays every held-out scenario."""
     role_swap: bool = True
     """At the end, also measure what is lost when two roles exchange their policies."""
+    regressions: Text | None = None
+    """A file of sessions that went badly (`python -m serving.regressions`): played at the end, reported by name, and
+    never trained on."""
 
 
 class Checkpoints(Section):

@@ -4,7 +4,7 @@ import json
 import math
 import random
 import stat
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -13,6 +13,12 @@ from runtime.errors import TeamError
 from runtime.records import Json
 from runtime.seams import digest
 from runtime.types import Scenario, Team
+
+FAR = 1_000_003
+"""How far away in the stream another scenario is taken from, in the place of one that is not to come: so far that
+training does not come upon it a second time soon."""
+TRIES = 64
+"""How many are looked at for one that may come: where none of them may, next to none may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +31,21 @@ class Generated:
     seed: int
     count: int | None = None
     """Scenarios in all; None is no end."""
+    barred: Container[Scenario] = ()
+    """Scenarios that are not to come: in the place of each comes another of the stream."""
 
     def __call__(self, index: int) -> Scenario:
-        """The scenario of that index. Raises TeamError if the team makes none."""
+        """The scenario of that index. Raises TeamError if the team makes none, or none that may come."""
+        for step in range(TRIES):
+            scenario = self._made(index + step * FAR)
+            if scenario not in self.barred:
+                return scenario
+        raise TeamError(
+            f"team {self.team.name}: nearly all of its scenarios are among those that are not to come; give cases more "
+            "that tells them apart, such as a seed"
+        )
+
+    def _made(self, index: int) -> Scenario:
         if self.team.generate is None:
             raise TeamError(f"team {self.team.name} generates no scenarios: give it a file, `scenarios: {{file: …}}`")
         return self.team.generate(self.split, self.seed, index if self.count is None else index % self.count)

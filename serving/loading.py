@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from assembly.document import Document, read_document
 from assembly.problems import Problem, Refused, did_you_mean, in_order
 from assembly.refusals import findings, under
+from runtime.errors import TeamError
 from runtime.records import Json
 from serving.settings import GENERATED, LOOPBACK, Http, Serving
 
@@ -36,6 +37,8 @@ def load(file: Path, overrides: Sequence[str] = (), environment: Mapping[str, st
         problems += [document.problem(f.path, f.message) for f in found]
     if not under(("http",), wrong):
         problems += _about_access(document, Http.model_validate(data.get("http") or {}))
+    if settings is not None and settings.rollout is not None and settings.rollout.regressions is not None:
+        problems += _about_regressions(document, Path(settings.rollout.regressions))
     if problems or settings is None:
         raise Refused(document.name, in_order(problems))
     return settings
@@ -53,9 +56,25 @@ def _about_access(document: Document, http: Http) -> Iterator[Problem]:
             yield document.problem(("http", "admins", place), text)
 
 
+def _about_regressions(document: Document, file: Path) -> Iterator[Problem]:
+    """Whether the cases that a promotion is asked about can be read."""
+    from assembly.cases import read_cases
+
+    try:
+        read_cases(file)
+    except (TeamError, UnicodeError) as error:
+        yield document.problem(("rollout", "regressions"), str(error))
+    except OSError as error:
+        yield document.problem(("rollout", "regressions"), f"cannot be read: {error.strerror} ({file})")
+
+
 def _with_paths(data: Mapping[str, Json], folder: Path) -> dict[str, Json]:
     """The file's values, with relative paths made absolute."""
     resolved: dict[str, Json] = {**data, "directory": _from(folder, data.get("directory", "served"))}
+    rollout = data.get("rollout")
+    if isinstance(rollout, dict) and "regressions" in rollout:
+        plan = cast("dict[str, Any]", rollout)
+        resolved["rollout"] = {**plan, "regressions": _from(folder, plan["regressions"])}
     teams = data.get("teams")
     if isinstance(teams, dict):
         resolved["teams"] = {

@@ -15,7 +15,15 @@ from rich.table import Table
 from rich.text import Text
 
 from telemetry.figures import NONE, beside_baselines, duration, interval, number, plain_line
-from telemetry.scalars import AgentEvaluation, EvaluationReport, IterationReport, RunResult, largest_kl, mean_entropy
+from telemetry.scalars import (
+    AgentEvaluation,
+    CaseReport,
+    EvaluationReport,
+    IterationReport,
+    RunResult,
+    largest_kl,
+    mean_entropy,
+)
 from telemetry.views import View
 
 LOG = logging.getLogger(__name__)
@@ -158,7 +166,18 @@ def _closing_rows(result: RunResult, evaluation: EvaluationReport | None) -> lis
     rows += [
         (f"swap {pair}", f"{number(value)} when the two exchange policies") for pair, value in result.role_swaps.items()
     ]
-    return [*rows, ("trained", trained), ("version", result.version or NONE)]
+    return [*rows, *_regressed(result.regressions), ("trained", trained), ("version", result.version or NONE)]
+
+
+def _regressed(cases: Mapping[str, CaseReport]) -> list[tuple[str, str]]:
+    """How many regression cases passed and went worse than they were recorded, and those that did."""
+    if not cases:
+        return []
+    passed, worse = sum(c.passed for c in cases.values()), {n: c for n, c in cases.items() if c.worse}
+    rows = [("regressions", f"{passed} of {len(cases)} passed, {len(worse)} worse than recorded")]
+    return rows + [
+        (f"worse {name}", f"{number(c.return_now)}, recorded {number(c.return_recorded)}") for name, c in worse.items()
+    ]
 
 
 def _evaluated(evaluation: EvaluationReport | None) -> list[tuple[str, str]]:

@@ -91,6 +91,25 @@ class EvaluationReport:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class CaseReport:
+    """A regression case, played once more. Returns are sums of the terms that both runs were judged by."""
+
+    passed: bool
+    """It ended well, and no worse than it was recorded."""
+    worse: bool
+    """It went worse than it was recorded: it was paid less, or no longer ended well."""
+    success: bool
+    return_now: Figure = None
+    return_recorded: Figure = None
+    terms: Mapping[str, Figure] = field(default_factory=_figures)
+    """Each reward term's sum."""
+    terms_recorded: Mapping[str, Figure] = field(default_factory=_figures)
+    """The same, as it was recorded."""
+    why: str = ""
+    """Why it was kept."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class IterationReport:
     """All figures of one training iteration: one line of metrics.jsonl."""
 
@@ -139,6 +158,8 @@ class RunResult:
     score: Figure = None
     role_swaps: Mapping[str, Figure] = field(default_factory=_figures)
     """Mean return when two roles exchange their policies, by ``A<->B``."""
+    regressions: Mapping[str, CaseReport] = field(default_factory=dict[str, CaseReport])
+    """Sessions that had gone badly, by name."""
 
 
 ITERATION: TypeAdapter[IterationReport] = TypeAdapter(IterationReport)

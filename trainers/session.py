@@ -31,6 +31,7 @@ from trainers.loop import Ended, Loop
 from trainers.missing import MissingRewards
 from trainers.prepare import Prepared, prepare
 from trainers.ray_cluster import ray_running
+from trainers.regressions import played_again, told
 from trainers.run_directory import EXPERIMENT
 from trainers.swap import swaps
 from trainers.vetting import AUDIT_FILE, already_vetted, audited, vetted
@@ -241,10 +242,12 @@ def _finish(build: Build, directory: Path, prepared: Prepared, loop: Loop, plain
         sizes = {n: s.spec.outputs for n, s in loop.engine.policies.items()}
         exchanged = swaps(build, seats, sizes, range(min(SWAP_EPISODES, count)), purse)
         lost = {pair: float(np.mean(t.returns)) if t.returns else None for pair, t in exchanged.items()}
+    regressed = played_again(build, seats, purse)
     golden = try_out(build, seats, range(min(GOLDEN_EPISODES, count))).sampled
     version = export(build, exported(prepared, loop.engine, golden), directory / "version")
     write_lineage(directory / "version", build, loop.state, directory)
-    return replace(plain, version=version, eval=report, score=report.score if report else None, role_swaps=lost)
+    score = report.score if report else None
+    return replace(plain, version=version, eval=report, score=score, role_swaps=lost, regressions=regressed)
 
 
 def _plain(build: Build, directory: Path, baselines: Mapping[str, float], ended: Ended) -> RunResult:
@@ -264,6 +267,8 @@ def _announce(console: RunConsole, build: Build, prepared: Prepared) -> None:
     """Say what training starts from, and what it will spend at most."""
     if build.recorded is not None:
         _say(console, build.recorded.told())
+    if kept_out := told(build):
+        _say(console, kept_out)
     for name, value in prepared.compared.returns.items():
         _say(console, f"baseline {name}: {value:.2f}")
     if prepared.random_return is not None:

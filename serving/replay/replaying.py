@@ -12,6 +12,7 @@ from typing import Any
 
 from assembly.driving import told, turn_of
 from assembly.live import OF_A_SESSION
+from assembly.paid import Compared, paid_in
 from assembly.recorded import playable
 from assembly.versions import Version
 from envs.asking import ask
@@ -22,7 +23,6 @@ from runtime.recorded import RecordedSession
 from runtime.records import Decided, EpisodeOpened, Fault, Observed, Record, ToolAnswered, ToolCall
 from runtime.tools import parse_call
 from runtime.types import AgentId, Observation, Tool, World
-from serving.replay.paid import Compared, by_term
 
 
 class NotReplayed(RepertoryError):
@@ -104,7 +104,7 @@ def replayed(version: Version, recorded: RecordedSession, *, greedy: bool = True
         parting=run.parting,
         stopped=stopped,
         records=tuple(session.records),
-        paid=Compared(by_term(run.records), {} if stopped else by_term(session.records)),
+        paid=Compared(paid_in(run.records), {} if stopped else paid_in(session.records)),
         success=session.success if session.ended else None,
     )
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 from typing import Any
 
+from assembly.paid import Verdict
 from runtime.records import Decided, EpisodeEnded, ToolAnswered, ToolCall
-from serving.replay.paid import Verdict
 from serving.replay.replaying import Option, Parting, Replay
 from telemetry.episode import call_text, chosen_text, fault_text, short_json
 

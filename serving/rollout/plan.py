@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, Strict, model_validator
 from pydantic_core import PydanticCustomError
 
-from assembly.fields import Count, Finite, Positive, Section
+from assembly.fields import Count, Finite, Positive, Section, Text
 from serving.steering import Pinned
 
 Metric = Literal["reward", "errors", "invalid_calls", "latency"]
@@ -101,6 +101,9 @@ class Plan(Section):
     """What becomes of the sessions of a version that is rolled back: `finish` on it, `migrate`, or `end`."""
     every_s: Positive = 5.0
     """How often it is looked whether there is something to decide (s)."""
+    regressions: Text | None = None
+    """A file of sessions that went badly (`python -m serving.regressions`): a version that does worse on one of them is
+    not promoted."""
 
     @model_validator(mode="after")
     def _makes_sense(self) -> Self:

@@ -6,10 +6,13 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
+from serving.regressions.demanding import Demanding
 from serving.rollout.controller import Controller
+from serving.rollout.plan import Plan
 from serving.rollout.settling import Versions as Facts
 from serving.rollout.settling import blind_terms
 from serving.settings import Serving
+from serving.steering import Steering
 from serving.versions import Versions
 
 
@@ -46,4 +49,11 @@ def _controller(settings: Serving, versions: Versions, team: str) -> Controller:
         return blind_terms(load_version(registry.fetch(content, Path(settings.place / "fetched"))).judge)
 
     facts = Facts(alias=lambda name: versions.version(team, name).alias, terms=terms)
-    return Controller(versions.store, team, plan, versions, facts)
+    return Controller(versions.store, team, plan, _steering(settings, versions, team, plan), facts)
+
+
+def _steering(settings: Serving, versions: Versions, team: str, plan: Plan) -> Steering:
+    """Who moves traffic: where the plan names regression cases, only after they have been tried."""
+    if plan.regressions is None:
+        return versions
+    return Demanding(versions, Path(plan.regressions), settings.place / "fetched", settings.teams[team].greedy)

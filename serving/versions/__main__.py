@@ -63,6 +63,9 @@ def _parser() -> argparse.ArgumentParser:
         "--pinned", choices=("finish", "migrate", "end"), default="finish", help="at a rollback: open sessions"
     )
     parser.add_argument("--parent", default="", metavar="VERSION", help="at deploy: what an export was trained from")
+    parser.add_argument(
+        "--regressions", type=Path, metavar="CASES.jsonl", help="at promote: cases that must not get worse"
+    )
     parser.add_argument("--wait", type=float, default=0.0, metavar="S", help="at deploy: wait until it is ready (s)")
     return parser
 
@@ -74,6 +77,8 @@ def _incomplete(asked: argparse.Namespace) -> str:
         return "canary wants a PERCENT, such as 5%"
     if asked.what != "canary" and asked.percent is not None:
         return f"{asked.what} takes no PERCENT"
+    if asked.what != "promote" and asked.regressions is not None:
+        return f"--regressions has no effect at {asked.what}: it is asked for at promote"
     return ""
 
 
@@ -133,7 +138,15 @@ def _canary(versions: "Versions", asked: argparse.Namespace) -> int:
 
 
 def _promote(versions: "Versions", asked: argparse.Namespace) -> int:
-    versions.promote(asked.team, asked.version, **_whose(asked))
+    if asked.regressions is None:
+        versions.promote(asked.team, asked.version, **_whose(asked))
+        return _list(versions, asked)
+    from serving.regressions.demanding import Demanding
+
+    settings = load(asked.file)
+    versions.version(asked.team, asked.version)
+    careful = Demanding(versions, asked.regressions, settings.place / "fetched", settings.teams[asked.team].greedy)
+    careful.promote(asked.team, asked.version, **_whose(asked))
     return _list(versions, asked)
 
 

@@ -7,88 +7,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from assembly.versions import Version, load_version
-from runtime.recorded import RecordedSession, recorded_session, recorded_sessions, write_sessions
+from assembly.paid import Compared
+from runtime.recorded import recorded_sessions, write_sessions
 from runtime.records import Decided, EpisodeEnded, Rewarded, ToolAnswered, ToolCalled
-from runtime.store import Store, pins, snapshots
 from runtime.types import Outside
-from serving.pins import STATE
-from serving.playing import Player, first_state
-from serving.registry import Objects
 from serving.replay.__main__ import main
-from serving.replay.paid import Compared
 from serving.replay.replaying import NotReplayed, replayed
 from serving.replay.words import lines_of, table_of
-from serving.tables import open_serving_store
-from serving.versions import Versions
 from tests.serving.conftest import TEAM
-
-CASES = 12
-
-
-@dataclasses.dataclass(frozen=True)
-class Recorded:
-    """Sessions that the first of two versions played."""
-
-    store: Store
-    folder: Path
-    file: Path
-    first: Version
-    second: Version
-
-    def session(self, name: str) -> RecordedSession:
-        found = recorded_session(self.store, TEAM, name)
-        assert found
-        return found
+from tests.serving.recorded import CASES, Recorded, recorded
 
 
 @pytest.fixture(scope="module")
 def at(exports: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
-    """Twelve sessions of v1, with both versions in the registry and a serving file."""
-    folder = tmp_path_factory.mktemp("house")
-    store = open_serving_store(f"sqlite:///{folder / 'store.db'}")
-    versions = Versions(store, {TEAM: Objects(str(folder / "registry"))}, lambda: None)
-    for export in exports:
-        versions.register(TEAM, export, by="test", why="")
-    file = folder / "serving.yaml"
-    file.write_text(
-        yaml.safe_dump({"teams": {TEAM: {"registry": "registry"}}, "store": f"sqlite:///{folder}/store.db"})
-    )
-    first, second = map(load_version, exports)
-    for index in range(CASES):
-        play(store, first, f"s{index}", index)
-    yield Recorded(store, folder, file, first, second)
-    store.close()
-
-
-def play(store: Store, version: Version, name: str, index: int) -> None:
-    """A whole session, as a server plays it."""
-
-    def opened(connection: object) -> None:
-        pins.pin(connection, TEAM, name, "v1", 1.0)
-        state = first_state({"draw": {"split": "eval", "seed": 2, "index": index}})
-        snapshots.save(connection, [snapshots.Saving(team=TEAM, role=STATE, session=name, state=state)], 1.0)
-
-    store.write(opened)
-    player, turn = Player(version, "v1", store), 0
-    while True:
-        answer = player.turn(name, f"t{turn}")
-        assert answer["status"] == "ok", answer
-        turn += 1
-        if answer.get("turn", {})["ended"]:
-            return
-
-
-def parted(at: Recorded) -> tuple[RecordedSession, Any]:
-    """A session in which the two versions part."""
-    for index in range(CASES):
-        recorded = at.session(f"s{index}")
-        replay = replayed(at.second, recorded)
-        if replay.parting and recorded.records:
-            return recorded, replay
-    raise AssertionError("the two versions decide alike in all cases")
+    with recorded(tmp_path_factory.mktemp("house"), exports) as made:
+        yield made
 
 
 def decisions(records: Any) -> list[Any]:
@@ -98,21 +32,21 @@ def decisions(records: Any) -> list[Any]:
 def test_the_same_version_decides_as_it_did(at: Recorded) -> None:
     """Every decision of every session, every reward, and no parting."""
     for index in range(CASES):
-        recorded = at.session(f"s{index}")
-        replay = replayed(at.first, recorded)
+        session = at.session(f"s{index}")
+        replay = replayed(at.first, session)
         assert (replay.parting, replay.stopped) == (None, "")
-        assert decisions(replay.records) == decisions(recorded.told())
-        assert replay.agreed == len(decisions(recorded.told()))
+        assert decisions(replay.records) == decisions(session.told())
+        assert replay.agreed == len(decisions(session.told()))
         assert replay.paid.verdict() == "same"
-        assert replay.success == recorded.success
-        values = [[r.value for r in of if isinstance(r, Rewarded)] for of in (replay.records, recorded.told())]
+        assert replay.success == session.success
+        values = [[r.value for r in of if isinstance(r, Rewarded)] for of in (replay.records, session.told())]
         assert values[0] == pytest.approx(values[1])
 
 
 def test_where_two_versions_part(at: Recorded) -> None:
     """The first decision that differs, with what was seen and both versions' probabilities of each call."""
-    recorded, replay = parted(at)
-    told = decisions(recorded.told())
+    session, replay = at.parted()
+    told = decisions(session.told())
     assert decisions(replay.records)[: replay.agreed] == told[: replay.agreed]
     parting = replay.parting
     assert (parting.agent, parting.turn, parting.was) == told[replay.agreed]
@@ -128,15 +62,15 @@ def test_where_two_versions_part(at: Recorded) -> None:
 
 def test_up_to_the_parting_the_recorded_answers_hold(at: Recorded) -> None:
     """An answer that was recorded is what is seen, even where the world would answer otherwise; and then it stops."""
-    recorded, place = next(
+    session, place = next(
         (s, i)
         for s in (at.session(f"s{index}") for index in range(CASES))
         for i, r in enumerate(s.told())
         if isinstance(r, ToolAnswered) and r.ok
     )
-    records = recorded.told()
+    records = session.told()
     records[place] = records[place].model_copy(update={"value": {"odd": 1}})
-    changed = recorded.model_copy(update={"records": tuple(r.model_dump_json() for r in records)})
+    changed = session.model_copy(update={"records": tuple(r.model_dump_json() for r in records)})
     replay = replayed(at.first, changed)
     answer = next(r for r in replay.records if isinstance(r, ToolAnswered))
     assert answer.value == {"odd": 1}
@@ -146,9 +80,10 @@ def test_up_to_the_parting_the_recorded_answers_hold(at: Recorded) -> None:
 
 def test_it_goes_on_in_the_simulated_world(at: Recorded) -> None:
     """To its end, and both are judged by the same terms."""
-    _, replay = parted(at)
+    _, replay = at.parted()
     assert replay.stopped == ""
     assert sum(isinstance(r, EpisodeEnded) for r in replay.records) == 1
+    assert replay.paid.before is not None
     assert replay.paid.after is not None
     assert set(replay.paid.terms) == {"payoff", "tool_cost", "handoff_cost"}
     assert replay.paid.after - replay.paid.before == pytest.approx(sum(replay.paid.moved().values()))
@@ -182,13 +117,13 @@ def test_where_nothing_can_answer_it_stops(at: Recorded) -> None:
 
 def test_a_case_without_its_truth_is_replayed_up_to_the_parting(at: Recorded) -> None:
     """Live, the truth is often not known: where the world can be made without it, the decisions can be compared."""
-    recorded, _ = parted(at)
+    session, _ = at.parted()
     world = at.second.team.world
-    whole = recorded.case()
+    whole = session.case()
     team = dataclasses.replace(at.second.team, world=lambda case: world(whole))
-    records = recorded.told()
+    records = session.told()
     opened = records[0].model_copy(update={"case": {**(records[0].case or {}), "truth": {}}})
-    unknown = recorded.model_copy(
+    unknown = session.model_copy(
         update={"truth": {}, "records": tuple(r.model_dump_json() for r in [opened, *records[1:]])}
     )
     replay = replayed(dataclasses.replace(at.second, team=team), unknown)
@@ -217,7 +152,7 @@ def test_verdicts() -> None:
 
 def test_the_lines_tell_where_and_why(at: Recorded) -> None:
     """Each decision, the parting with what was seen and how likely each call was, and what it came to."""
-    _, replay = parted(at)
+    _, replay = at.parted()
     text = "\n".join(lines_of(replay, "v2"))
     assert f"parted after {replay.agreed} decisions, at {replay.parting.agent}/{replay.parting.turn}" in text
     assert all(f"saw   {line}" in text for line in replay.parting.seen.splitlines())
@@ -243,10 +178,10 @@ def test_the_table_counts_and_names(at: Recorded) -> None:
 
 def test_the_command_replays_one(at: Recorded, capsys: pytest.CaptureFixture[str]) -> None:
     """By the alias of the version, found in the registry that the serving file names."""
-    recorded, replay = parted(at)
-    assert main([recorded.session, "--version", "v2", "--file", str(at.file)]) == 0
+    session, replay = at.parted()
+    assert main([session.session, "--version", "v2", "--file", str(at.file)]) == 0
     assert "parted after" in capsys.readouterr().out
-    assert main([recorded.session, "--version", "v2", "--file", str(at.file), "--json"]) == 0
+    assert main([session.session, "--version", "v2", "--file", str(at.file), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["parting"]["decision"] == replay.agreed
     assert told["verdict"] == replay.paid.verdict()

@@ -1,4 +1,4 @@
-"""What two runs of a session were paid, and which did better: by the terms that both were judged by."""
+"""What two runs of one case were paid, and which did better: by the terms that both were judged by."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -7,17 +7,21 @@ from typing import Literal
 from runtime.records import Record, Rewarded
 
 Verdict = Literal["better", "worse", "same", "unknown"]
-"""How a session went under the other version."""
+"""How the second run went beside the first."""
 EQUAL = 1e-9
 """Rewards nearer than this are the same: sums of the same numbers in another order differ by less."""
 
 
+Paid = Mapping[str, float | None]
+"""What each reward term paid in a run, in its unit; None where a value is missing, which is not zero."""
+
+
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Both sums by term. A missing value is None, which is not zero."""
+    """Both sums by term."""
 
-    was: Mapping[str, float | None]
-    now: Mapping[str, float | None]
+    was: Paid
+    now: Paid
 
     @property
     def terms(self) -> list[str]:
@@ -31,12 +35,12 @@ class Compared:
 
     @property
     def before(self) -> float | None:
-        """What the recorded session was paid by the common terms; None: there are none."""
+        """What the first was paid by the common terms; None: there are none."""
         return _sum(self.was, self.terms)
 
     @property
     def after(self) -> float | None:
-        """What the replay was paid by them."""
+        """What the second was paid by them."""
         return _sum(self.now, self.terms)
 
     def moved(self) -> dict[str, float]:
@@ -52,8 +56,8 @@ class Compared:
         return "same" if abs(change) <= EQUAL else "better" if change > 0 else "worse"
 
 
-def by_term(records: Iterable[Record]) -> dict[str, float | None]:
-    """What each reward term paid in a run, in its unit; None where a value is missing."""
+def paid_in(records: Iterable[Record]) -> dict[str, float | None]:
+    """What each reward term paid in a run, by its records."""
     sums: dict[str, float | None] = {}
     for record in records:
         if isinstance(record, Rewarded):
