@@ -4,11 +4,13 @@ import math
 from typing import Any
 
 import pytest
+import torch
 
 from assembly.build import Build
 from runtime.records import Decided, Observed
 from telemetry.records_file import episode_files, read_episode
 from tests.trainers.commands import Command, Ran
+from trainers import session
 from trainers.alarm import Alarm
 from trainers.rllib import algorithm
 
@@ -90,6 +92,22 @@ def test_evaluation_touches_nothing(command: Command, whole: Ran) -> None:
     seen = [{k: v for k, v in m.items() if k != "evaluation"} for m in whole.metrics]
     assert [{k: v for k, v in m.items() if k != "evaluation"} for m in blind.metrics] == seen
     assert blind.result["version"] == whole.result["version"]
+
+
+def test_what_was_drawn_before_training_changes_nothing(
+    command: Command, whole: Ran, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long the gates took and whatever they drew, the weights that training begins with are the seed's."""
+    vetted = session.vetted
+
+    def longer(*args: Any) -> Any:
+        torch.rand(7)
+        return vetted(*args)
+
+    monkeypatch.setattr(session, "vetted", longer)
+    ran = command(*QUICK, "stop.iterations=6")
+    assert ran.code == 0, ran.err
+    assert ran.result["version"] == whole.result["version"]
 
 
 def test_no_scenario_is_both_trained_on_and_held_out(whole_build: Build) -> None:
