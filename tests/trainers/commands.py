@@ -17,6 +17,8 @@ from trainers.run import main
 
 HERE = Path(__file__).parent
 SHOP = HERE / "little_shop.yaml"
+QUICK = ("evaluation.every=100", "evaluation.role_swap=false", "scenarios.eval.count=5", "telemetry.tensorboard=false")
+"""Leaves out what a test does not look at."""
 PASSING = ("seconds", "steps_per_second", "memory_mb", "timers")
 """Figures of an iteration that no two runs share."""
 

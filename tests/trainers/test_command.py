@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import WaitUntil
-from tests.trainers.commands import HERE, SHOP, Ran, started
+from tests.trainers.commands import HERE, QUICK, SHOP, Ran, started
 
 BROKEN = HERE.parent / "experiment" / "broken"
 CPU_S = 2.0
@@ -28,6 +28,26 @@ def test_help_and_refusals_answer_at_once(args: tuple[str, ...]) -> None:
     assert done.returncode == (0 if args == ("--help",) else 2), done.stderr
     assert "Traceback" not in done.stderr
     assert after.ru_utime - before.ru_utime < CPU_S
+
+
+def test_the_same_seed_is_the_same_curve_in_every_process(tmp_path: Path) -> None:
+    """Though Python orders sets of names otherwise from process to process."""
+    orders: dict[str, str] = {}
+    for salt in map(str, range(20)):
+        env = {**os.environ, "PYTHONHASHSEED": salt, "OMP_NUM_THREADS": "1"}
+        listed = [sys.executable, "-c", "print(list({'buyer', 'clerk'}))"]
+        orders.setdefault(subprocess.run(listed, env=env, capture_output=True, text=True, check=True).stdout, salt)
+    assert len(orders) == 2
+    sets = [part for s in (*QUICK, "stop.iterations=2") for part in ("--set", s)]
+    versions: set[str] = set()
+    for salt in orders.values():
+        env = {**os.environ, "PYTHONHASHSEED": salt, "OMP_NUM_THREADS": "1"}
+        command = [sys.executable, "-m", "trainers.run", str(SHOP), "--out", str(tmp_path / salt), *sets]
+        subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+        directory = _directory(tmp_path / salt)
+        assert directory
+        versions.add(Ran(0, "", "", directory).result["version"])
+    assert len(versions) == 1
 
 
 @pytest.fixture

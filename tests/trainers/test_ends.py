@@ -9,7 +9,7 @@ import torch
 from assembly.build import Build
 from runtime.records import Decided, Observed
 from telemetry.records_file import episode_files, read_episode
-from tests.trainers.commands import Command, Ran
+from tests.trainers.commands import QUICK, Command, Ran
 from trainers import session
 from trainers.alarm import Alarm
 from trainers.rllib import algorithm
@@ -20,8 +20,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]
-
-QUICK = ("evaluation.every=100", "evaluation.role_swap=false", "scenarios.eval.count=5", "telemetry.tensorboard=false")
 
 
 def test_a_result_has_the_promised_fields(whole: Ran) -> None:

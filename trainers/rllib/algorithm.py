@@ -191,7 +191,7 @@ def algorithm_config(
         PPOConfig()
         .environment(ENV, env_config=env_config, disable_env_checking=True)
         .debugging(seed=experiment.seed, log_level="ERROR")
-        .multi_agent(policies=set(seated_policies), policy_mapping_fn=lambda agent, *_, **__: mapping[str(agent)])
+        .multi_agent(policies=sorted(seated_policies), policy_mapping_fn=lambda agent, *_, **__: mapping[str(agent)])
         .rl_module(
             rl_module_spec=MultiRLModuleSpec(rl_module_specs={n: s.module() for n, s in seated_policies.items()})
         )

@@ -64,8 +64,6 @@ class RepertoryLearner(PPOTorchLearner):
             raise Unsupported("add_default_connectors_to_learner_pipeline: set it to False")
         if self.config.grad_clip is not None and self.config.grad_clip_by != "global_norm":
             raise Unsupported(f"grad_clip_by={self.config.grad_clip_by!r}: only 'global_norm'")
-        # The first weights are the seed's, whatever gates and audit have drawn in this process before.
-        torch.manual_seed(digest(self.config.seed, "weights") >> 1)  # pyright: ignore[reportUnknownMemberType]
         super().build()
         self._chance = np.random.default_rng(digest(self.config.seed, "minibatches"))
         self._timestep = 0
