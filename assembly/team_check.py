@@ -14,6 +14,7 @@ from assembly.problems import unknown
 from assembly.rules import Broken
 from assembly.sections import Scenarios
 from assembly.user_code import NotUsableError, as_callable, attribute, made, misfits, missing_module, takes
+from envs.candidates import candidates
 from envs.scenarios import read_scenarios
 from runtime.errors import RepertoryError, ServiceUnavailable, TeamError
 from runtime.tools import Contract
@@ -68,7 +69,7 @@ def check_team(work: Draft, known: Known) -> Team | None:
         return None
     team = _team(work, x, folder)
     if team is not None:
-        who = (*_roles(x, team), *_baselines(x, team, known, folder), *_imitated(x, team, folder))
+        who = (*_roles(x, team), *_one_network(x, team), *_baselines(x, team, known, folder), *_imitated(x, team, folder))
         problems = (*who, *_terms(x, team, known, folder))
         for broken in problems:
             work.add(broken)
@@ -134,6 +135,26 @@ def _roles(x: Experiment, team: Team) -> Iterable[Broken]:
             yield Broken(
                 "policies", f"none decides for the role {role!r}; add {role}: {{kind: encoder}}", ("policies",)
             )
+
+
+def _one_network(x: Experiment, team: Team) -> Iterable[Broken]:
+    """Whether the roles of one network have as many calls: it has one output for each."""
+    for name, policy in x.policies.items():
+        if policy.kind != "encoder":
+            continue
+        counts = {role: _calls(team, role) for role in policy_roles(name, policy, team)}
+        if len(set(counts.values())) > 1:
+            told = ", ".join(f"{role} has {count}" for role, count in counts.items())
+            message = f"one network wants roles that choose among as many calls ({told}); give each a policy of its own"
+            yield Broken(f"policies.{name}.roles", message)
+
+
+def _calls(team: Team, role: str) -> int | None:
+    """How many calls a role chooses among; None where they cannot be listed, which is said elsewhere."""
+    try:
+        return len(candidates(team, team.role(role)))
+    except TeamError:
+        return None
 
 
 def _baselines(x: Experiment, team: Team, known: Known, folder: Path) -> Iterable[Broken]:
