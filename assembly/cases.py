@@ -11,6 +11,7 @@ from typing import Annotated
 
 from pydantic import Field, ValidationError
 
+from assembly.experiment import Experiment
 from assembly.paid import Paid, paid_in
 from assembly.recorded import HeldOut
 from envs.scenarios import Listed, Source
@@ -20,6 +21,8 @@ from runtime.records import Closed
 from runtime.types import Scenario
 from telemetry.durable import replace_file
 
+COPY = "regressions.jsonl"
+"""The cases in a run's own directory."""
 SAMPLE = 2000
 """Scenarios of a stream that are looked at to tell how cases can be recognized in it, and how many are among them."""
 ALIKE = 0.05
@@ -81,6 +84,18 @@ def write_cases(path: Path, cases: Iterable[Case]) -> None:
     """Write a file of cases, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path, "".join(f"{case.model_dump_json()}\n" for case in cases))
+
+
+def taken_along(experiment: Experiment, directory: Path) -> Experiment:
+    """The experiment with its regression cases copied beside it: a resumed run leaves the same ones out of training."""
+    named = experiment.evaluation.regressions
+    if named is None:
+        return experiment
+    copy = (directory / COPY).resolve()
+    if Path(named) != copy:
+        replace_file(copy, Path(named).read_text(encoding="utf-8"))
+    evaluation = experiment.evaluation.model_copy(update={"regressions": str(copy)})
+    return experiment.model_copy(update={"evaluation": evaluation})
 
 
 @dataclass(frozen=True, slots=True)

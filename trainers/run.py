@@ -154,7 +154,9 @@ def _checked(experiment: "Experiment", file: Path, folder: Path) -> int:
 
 def _run_in(directory: Path, experiment: "Experiment", asked: argparse.Namespace, file: Path, folder: Path) -> int:
     """Train in a directory that this process holds, or check there."""
-    build = _built(experiment, file, folder)
+    from assembly.cases import taken_along
+
+    build = _built(taken_along(experiment, directory), file, folder)
     from trainers.session import check, resume_with, train
 
     if asked.resume is None or asked.overrides:

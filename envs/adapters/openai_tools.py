@@ -39,18 +39,19 @@ def from_openai_tools(
             given the episode's world; asynchronous ones are awaited.
         ends: names of tools whose success ends the episode.
         cost_usd: what a call is billed, by name, in US dollars.
-        outside: how those are called that act outside the process.
+        outside: how those are called that act outside the process. The idempotency key stands in no spec.
 
     Raises:
         TeamError: a spec and its function do not agree; every disagreement, by the tool's name.
     """
     by_name = functions if isinstance(functions, Mapping) else {f.__name__: f for f in functions}
     read = [_spec(s) for s in specs]
-    named = {"ends": ends, "cost_usd": cost_usd or {}, "outside": outside or {}}
+    named: dict[str, Any] = {"ends": ends, "cost_usd": cost_usd or {}, "outside": outside or {}}
     problems = [*_unpaired(read, by_name), *_unknown(read, named)]
     for spec in read:
         if spec.name in by_name:
-            problems += [f"tool {spec.name}: {text}" for text in _disagreements(spec, by_name[spec.name])]
+            key = named["outside"][spec.name].key if spec.name in named["outside"] else ""
+            problems += [f"tool {spec.name}: {text}" for text in _disagreements(spec, by_name[spec.name], key)]
     if problems:
         raise TeamError("specs and functions do not agree:\n  " + "\n  ".join(problems))
     return {s.name: _tool(s, by_name[s.name], ends, cost_usd or {}, (outside or {}).get(s.name)) for s in read}
@@ -96,12 +97,14 @@ def _unknown(specs: Sequence[_Spec], named: Mapping[str, Sequence[str] | Mapping
 # -- do they agree?
 
 
-def _disagreements(spec: _Spec, function: Callable[..., Any]) -> list[str]:
+def _disagreements(spec: _Spec, function: Callable[..., Any], key: str) -> list[str]:
     if problem := _no_schema(spec.parameters):
         return [problem]
     if not (spec.description or inspect.getdoc(function)):
         return ["neither the spec nor the function says what it does: agents read that"]
     parameters = _parameters(function)
+    if key and parameters.pop(key, None) is None:
+        return [f"the function has no parameter {key!r} to give the idempotency key to"]
     return [*_names(spec, parameters), *_types(spec, function, parameters)]
 
 

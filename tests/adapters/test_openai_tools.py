@@ -10,6 +10,7 @@ from envs.check import check_team
 from envs.session import Session
 from runtime.errors import TeamError
 from runtime.records import ToolAnswered
+from runtime.toolbox.calling import carried_out
 from runtime.types import Outside, Pipeline, Role, Scenario, Team
 from tests.adapters.cases import call, case, generate, settled
 
@@ -84,6 +85,21 @@ def test_a_function_may_act_on_the_world() -> None:
     (tool,) = from_openai_tools([spec("settle", how=HOW)], [settle]).values()
     assert tool.run(world, how="refund") == "done"
     assert world == {"did": "refund"}
+
+
+def test_an_idempotency_key_stands_in_no_spec() -> None:
+    """It is the engine's to give; a function that cannot be given it is refused."""
+
+    def pay(how: str, key: str) -> str:
+        return f"{how} {key}"
+
+    outside = {"pay": Outside(key="key")}
+    (tool,) = from_openai_tools([spec("pay", how=HOW)], [pay], outside=outside).values()
+    assert carried_out(tool, None, {"how": "refund"}, "session/clerk/0") == "refund session/clerk/0"
+    with pytest.raises(
+        TeamError, match="tool pay: the function has no parameter 'token' to give"
+    ):
+        from_openai_tools([spec("pay", how=HOW)], [pay], outside={"pay": Outside(key="token")})
 
 
 def test_they_make_a_team() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from assembly.build import REGRESSIONS, Build
-from assembly.cases import ALIKE, Case, read_cases, without, write_cases
+from assembly.cases import ALIKE, Case, read_cases, taken_along, without, write_cases
 from assembly.experiment import Experiment
 from assembly.loading import load
 from assembly.problems import Refused
@@ -157,6 +157,19 @@ def test_the_path_is_from_the_experiment_files_folder(tmp_path: Path) -> None:
         SHOP.read_text().replace("evaluation: {every: 3}", "evaluation: {every: 3, regressions: cases.jsonl}")
     )
     assert load(copy).evaluation.regressions == str(tmp_path / "cases.jsonl")
+
+
+def test_a_run_takes_its_cases_along(tmp_path: Path) -> None:
+    """What is added to the file later belongs to later runs: resumed, a run trains on what it began with."""
+    file, run = cases_at(tmp_path, [went(generate("train", 1, 2), -4.0)]), tmp_path / "run"
+    run.mkdir()
+    begun = taken_along(experiment(file), run)
+    assert begun.evaluation.regressions == str(run / "regressions.jsonl")
+    cases_at(tmp_path, [went(generate("train", 1, k), -4.0) for k in (2, 3)])
+    assert taken_along(begun, run) == begun
+    assert len(Build(begun, SHOP.parent).cases) == 1
+    plain = load(SHOP, [])
+    assert taken_along(plain, run) is plain
 
 
 # -- at the end of a run
