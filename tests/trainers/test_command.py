@@ -101,7 +101,7 @@ def test_ctrl_c_reaches_everybody_and_leaves_a_checkpoint(
     """A terminal sends it to the whole group: exit 130, and the message says how to resume."""
     run = started(SHOP, "--out", tmp_path)
     processes.append(run)
-    wait_until(lambda: any(tmp_path.glob("*/*/metrics.jsonl")), "an iteration", within_s=900)
+    wait_until(lambda: any(f.stat().st_size for f in tmp_path.glob("*/*/metrics.jsonl")), "an iteration", within_s=900)
     os.killpg(run.pid, signal.SIGINT)
     out, err = run.communicate()
     assert run.returncode == 130, err
