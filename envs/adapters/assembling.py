@@ -100,7 +100,7 @@ def _unknown(beside: Beside, chosen: Sequence[Seat], ours: Mapping[str, Tool]) -
             yield f"{argument} names {name!r}, which is no tool of these roles: {', '.join(sorted(known)) or 'none'}"
     for name in sorted(known - set(ours)):
         owner = next(s.name for s in chosen if name in s.tools)
-        yield f"{owner} is bound to the tool {name!r}, and nothing is found that runs it: give it in tools="
+        yield f"{owner} is bound to the tool {name!r}, and nothing is found that runs it: give one in tools="
     if ANSWER in known and any(s.may_end for s in chosen):
         yield f"a tool is called {ANSWER!r}, which is how a role says the last word: rename the tool"
 

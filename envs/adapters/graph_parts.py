@@ -1,5 +1,6 @@
 """Parts of a LangGraph graph: its tool nodes, where its edges lead, and some of its nodes as a graph of their own."""
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -34,6 +35,44 @@ def tool_nodes(builder: Any, *, inner: bool = False) -> list[Part]:
         elif isinstance(runnable, CompiledStateGraph):
             found += tool_nodes(cast("Any", runnable).builder, inner=True)
     return found
+
+
+def used_inside(builder: Any) -> list[Part]:
+    """What runs tools inside of the nodes' functions: graphs and tools that these name, whoever holds them."""
+    from langchain_core.tools import BaseTool
+    from langgraph.graph.state import CompiledStateGraph
+    from langgraph.prebuilt import ToolNode
+
+    found: list[Part] = []
+    for value in (v for node in builder.nodes.values() for v in _named_in(node.runnable)):
+        if isinstance(value, CompiledStateGraph):
+            found += tool_nodes(cast("Any", value).builder, inner=True)
+        held: list[Any] = list(cast("Any", value)) if isinstance(value, list | tuple) else [value]
+        tools = [t for t in held if isinstance(t, BaseTool)]
+        if tools:
+            node: Any = ToolNode(tools)
+            found.append(Part((), node.tools_by_name, _runner(_lone(builder, node), node.tools_by_name)))
+    return found
+
+
+def _named_in(runnable: Any) -> list[Any]:
+    """What a node's function names; nothing where it is no plain function."""
+    function = getattr(runnable, "func", None) or getattr(runnable, "afunc", None)
+    if not inspect.isfunction(function):
+        return []
+    found = inspect.getclosurevars(function)
+    return [*found.nonlocals.values(), *found.globals.values()]
+
+
+def _lone(builder: Any, node: Any) -> Any:
+    """A compiled graph with the state of another and one node, which the other does not have."""
+    from langgraph.graph import END, START, StateGraph
+
+    made: Any = StateGraph(builder.state_schema, context_schema=builder.context_schema)
+    made.add_node("tools", node)
+    made.add_edge(START, "tools")
+    made.add_edge("tools", END)
+    return made.compile()
 
 
 def _runner(graph: Any, tools: Mapping[str, Any]) -> Callable[..., Any]:

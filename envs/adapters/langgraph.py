@@ -16,7 +16,7 @@ from typing import Any
 from envs.adapters.assembling import assembled
 from envs.adapters.beside import Beside, Scene, Seat
 from envs.adapters.calling import read_json
-from envs.adapters.graph_parts import Part, passing, sequence, tool_nodes
+from envs.adapters.graph_parts import Part, passing, sequence, tool_nodes, used_inside
 from envs.adapters.langchain import described, source_of
 from envs.adapters.probing import Asked, asked
 from runtime.errors import RepertoryError, TeamError
@@ -44,7 +44,7 @@ def langgraph_team(graph: Any, beside: Beside, states: Mapping[str, Mapping[str,
     if not all(hasattr(builder, part) for part in ("nodes", "edges", "branches", "state_schema")):
         raise TeamError(f"a graph is a StateGraph or what its compile() gives, not {type(graph).__name__}")
     found = _look(builder, beside, states or {})
-    parts = tool_nodes(builder)
+    parts = [*used_inside(builder), *tool_nodes(builder)]  # a tool node of the graph's own comes before
     tools = {name: _tool(name, part) for part in parts for name in part.tools}
     world = partial(_scene, beside, builder, sequence(builder, found.before))
     return assembled(beside, found.seats, found.first, tools, world)

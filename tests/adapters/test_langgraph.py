@@ -227,6 +227,43 @@ def test_a_graph_as_a_node_is_one_role() -> None:
     assert session.world.state["status"] == "delivered"
 
 
+def test_agents_inside_of_node_functions() -> None:
+    """As published examples have them: the graph in the node's function runs the tools, and is found there."""
+    model = Scripted()
+    inner = begun(model)
+    inner.nodes.pop("writer")
+    inner.nodes.pop("act")
+    inner.add_edge(START, "clerk")
+    inner.add_conditional_edges("clerk", tools_condition, {"tools": "look", END: END})
+    inner.add_edge("look", "clerk")
+    office = inner.compile()
+    own = [settle]
+
+    def first(state: State) -> Command[Literal["second"]]:
+        return Command(goto="second", update=office.invoke(state))
+
+    def second(state: State) -> dict[str, Any]:
+        return {"messages": [model.bind_tools(own).invoke([SystemMessage("Settle."), *state["messages"]])]}
+
+    made: Any = StateGraph(State)
+    made.add_node("first", first)
+    made.add_node("second", second)
+    made.add_edge(START, "first")
+    made.add_edge("second", END)
+    team = langgraph_team(made.compile(), beside(well, ends=("settle",)))
+    assert [(r.name, r.brief, r.tools) for r in team.roles] == [
+        ("first", CLERK, ("look_up",)),
+        ("second", "Settle.", ("settle",)),
+    ]
+    session = Session(team, case("A1"))
+    for agent, step in (("first", "look_up"), ("first", "hand_over")):
+        session.act(agent, call(step))
+    session.act("second", call("settle", how="refund"))
+    assert session.success
+    assert session.world.state["status"] == "lost"
+    assert model.asked == []
+
+
 def test_what_runs_before_the_first_role_runs_when_a_case_opens() -> None:
     """Nodes without a model, on the state, in their order."""
     made = begun(Scripted())
@@ -338,7 +375,14 @@ def failing(made: Any) -> None:
 
 
 def without_a_tool_node(made: Any) -> None:
+    model, specs = Scripted(), [{"type": "function", "function": {"name": "settle", "parameters": {}}}]
+
+    def writer(state: State) -> dict[str, Any]:
+        return {"messages": [model.bind(tools=specs).invoke(state["messages"])]}
+
     made.nodes.pop("act")
+    made.nodes.pop("writer")
+    made.add_node("writer", writer)
     made.add_edge(START, "clerk")
     made.add_edge("clerk", "writer")
     made.add_edge("writer", END)

@@ -96,9 +96,7 @@ def test_an_idempotency_key_stands_in_no_spec() -> None:
     outside = {"pay": Outside(key="key")}
     (tool,) = from_openai_tools([spec("pay", how=HOW)], [pay], outside=outside).values()
     assert carried_out(tool, None, {"how": "refund"}, "session/clerk/0") == "refund session/clerk/0"
-    with pytest.raises(
-        TeamError, match="tool pay: the function has no parameter 'token' to give"
-    ):
+    with pytest.raises(TeamError, match="tool pay: the function has no parameter 'token' to give"):
         from_openai_tools([spec("pay", how=HOW)], [pay], outside={"pay": Outside(key="token")})
 
 
