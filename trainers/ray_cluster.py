@@ -12,6 +12,7 @@ import ray
 from assembly.training import Resources
 from runtime.actor.starting import LOCAL, QUIET, start_ray
 from runtime.errors import RepertoryError
+from runtime.llm.replies import OFF, VARIABLE, switched_off
 from trainers.interrupt import handlers_kept
 
 OBJECT_STORE_BYTES = 400_000_000
@@ -66,9 +67,14 @@ def _remedy(address: str | None, why: str) -> str:
     return f"resources.ray_address: no Ray cluster answers at {address} ({why}); {start}"
 
 
+def _told() -> dict[str, Any]:
+    """What the processes of a cluster do not inherit and have to know."""
+    return {"runtime_env": {"env_vars": {VARIABLE: OFF}}} if switched_off() else {}
+
+
 def _arguments(asked: Resources) -> dict[str, Any]:
     if asked.ray_address:
-        return {**QUIET, "address": asked.ray_address}
+        return {**QUIET, "address": asked.ray_address, **_told()}
     dashboard: dict[str, Any] = {"include_dashboard": asked.dashboard is not None}
     if asked.dashboard is not None:
         dashboard |= {"dashboard_host": asked.dashboard.host, "dashboard_port": asked.dashboard.port}

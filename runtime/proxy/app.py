@@ -3,6 +3,7 @@
 import asyncio
 import hmac
 import json
+import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Annotated, Any, TypeVar
@@ -24,6 +25,7 @@ from runtime.proxy.settings import Settings
 from runtime.proxy.switch import Switch
 from runtime.records import Closed, Json
 
+_log = logging.getLogger(__name__)
 Receive = Callable[[], Awaitable[Message]]
 B = TypeVar("B", bound=Closed)
 App = Callable[[Message, Receive, Send], Awaitable[None]]
@@ -99,18 +101,27 @@ class Proxy:
         if asked is None:
             await self._through(request, path, body, send, None, attempts=1)
             return
-        exchange = await self._desk.begin(asked, request.headers)
+        try:
+            exchange = await self._desk.begin(asked, request.headers)
+        except Exception:  # noqa: BLE001 - a fault of ours: the program's call goes through all the same
+            _log.exception("a question is not recorded")
+            await self._through(request, path, body, send, None, attempts=1)
+            return
         noted = _Noted(self._desk, exchange)
         try:
-            if self.ours is not None and self.ours.plays(exchange.found, exchange.role):
-                with suppress(NoAnswer):
-                    await self._ours(self.ours, noted, send)
-                    return
-                await self._through(request, path, body, send, noted, attempts=2)
-            else:
-                await self._through(request, path, body, send, noted, attempts=1)
+            await self._decided(request, path, body, send, noted)
         finally:
             noted.nothing()
+
+    async def _decided(self, request: Request, path: str, body: bytes, send: Send, noted: "_Noted") -> None:
+        """Have the trained version answer where it plays the role, or else the upstream."""
+        attempts = 1
+        if self.ours is not None and self.ours.plays(noted.exchange.found, noted.exchange.role):
+            with suppress(NoAnswer):
+                await self._ours(self.ours, noted, send)
+                return
+            attempts = 2
+        await self._through(request, path, body, send, noted, attempts=attempts)
 
     async def _ours(self, ours: Ours, noted: "_Noted", send: Send) -> None:
         """Have the trained version answer. Raises NoAnswer before anything is sent."""
@@ -151,9 +162,14 @@ class _Noted:
 
     def said(self, said: Said | None, heard: Said | None, spent: Spent) -> None:
         """What the model said, what the program heard, and what it took."""
-        if not self._done:
-            self._done = True
+        if self._done:
+            return
+        self._done = True
+        try:
             self._desk.end(self.exchange, said, heard, spent)
+        except Exception:  # noqa: BLE001 - a fault of ours, and none of the program's
+            _log.exception("an answer is not recorded")
+            self.exchange.found.lost = True
 
     def heard(self, heard: Heard, provider: str, attempts: int) -> None:
         """What went through from the upstream."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import dataclass, field
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any
 
 import httpx2
@@ -40,7 +41,8 @@ class Upstream:
         self._url = url.rstrip("/")
         timeout = httpx2.Timeout(bounds.silence_s, connect=bounds.connect_s, pool=bounds.connect_s)
         limits = httpx2.Limits(max_connections=bounds.open + 1, max_keepalive_connections=bounds.open)
-        self._client = httpx2.AsyncClient(timeout=timeout, limits=limits, follow_redirects=False)
+        nobodys = CookieJar(DefaultCookiePolicy(allowed_domains=[]))  # what one program is given is not another's
+        self._client = httpx2.AsyncClient(timeout=timeout, limits=limits, cookies=nobodys, follow_redirects=False)
 
     async def ask(self, method: str, path: str, headers: Iterable[Header], body: bytes) -> httpx2.Response:
         """Begin to ask; the answer's head. Whoever gets it closes it.

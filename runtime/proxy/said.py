@@ -1,11 +1,10 @@
 """What was answered: a chat completion, whole or as a stream of events, read from the bytes that went through."""
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from runtime.proxy.asked import Called, Spoken, called_of, text_of
+from runtime.proxy.asked import Called, Spoken, called_of, read, text_of
 
 DATA, OVER = "data:", "[DONE]"
 
@@ -70,7 +69,7 @@ def said_of(body: bytes, kind: str) -> Said | None:
     Of several choices the first: a program that asks for more looks for itself which it takes.
     """
     try:
-        return _streamed(body) if kind.startswith("text/event-stream") else _whole(json.loads(body))
+        return _streamed(body) if kind.startswith("text/event-stream") else _whole(read(body))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
 
@@ -79,7 +78,7 @@ def _streamed(body: bytes) -> Said | None:
     stream = _Stream()
     for data in _events(body):
         if data != OVER:
-            stream.take(json.loads(data))
+            stream.take(read(data.encode()))
     if not stream.finish:
         return None
     calls = tuple(call.whole() for _, call in sorted(stream.calls.items()))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from assembly.training import Resources
 from envs.tally import Tally
 from runtime.llm import Answered, Message, Price, Request
 from runtime.llm.calling import Caller
@@ -20,6 +21,7 @@ from runtime.llm.shared import InMemory
 from runtime.llm.types import Failure
 from runtime.records import ModelCalled, Rewarded, ToolAnswered, billed
 from tests.llm.providers import CALM
+from trainers.ray_cluster import _arguments
 
 PRICE = Price(usd_per_million_in=1e6, usd_per_million_out=1e6)
 """A dollar a token."""
@@ -177,3 +179,12 @@ def test_a_cached_reply_is_not_billed() -> None:
     for record in records:
         tally._add_record(record)
     assert (tally.cost_usd, tally.tokens, tally.cached) == (1.75, 19, 2)
+
+
+def test_a_cluster_is_told_that_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its processes inherit nothing from the command."""
+    told = _arguments(Resources(ray_address="10.0.0.1:6379"))
+    assert "runtime_env" not in told
+    monkeypatch.setenv(VARIABLE, OFF)
+    told = _arguments(Resources(ray_address="10.0.0.1:6379"))
+    assert told["runtime_env"] == {"env_vars": {VARIABLE: OFF}}

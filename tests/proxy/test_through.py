@@ -184,6 +184,32 @@ def test_keys_are_passed_on_and_kept_nowhere(tmp_path: Path, caplog: pytest.LogC
     assert KEY not in caplog.text
 
 
+def test_what_one_program_is_given_is_not_sent_by_another(tmp_path: Path) -> None:
+    """Cookies of the upstream reach the client that they were set for, and nobody else."""
+    heard = list[Any]()
+
+    def sets(handler: Handler) -> None:
+        heard.append(handler.headers.get("cookie"))
+        handler.head(200, "application/json", set_cookie="who=you; Path=/")
+        handler.wfile.write(b"{}")
+
+    with provider(sets) as upstream, recording(tmp_path / "s.db", upstream.url) as recorded:
+        assert [sent(f"{recorded.url}/v1").headers["set-cookie"] for _ in range(2)] == ["who=you; Path=/"] * 2
+    assert heard == [None, None]
+
+
+def test_text_that_cannot_be_kept_goes_through(tmp_path: Path) -> None:
+    """Half a character, as JSON can say it: untouched for the upstream, a question mark on record."""
+    half = b'"content": "\\ud83d"'
+    body = b'{"model": "m", "messages": [{"role": "system", %b}, {"role": "user", %b}]}' % (half, half)
+    with provider(words("\ud83d hi")) as upstream, recording(tmp_path / "s.db", upstream.url) as recorded:
+        headers = {"content-type": "application/json", "x-session-id": "s"}
+        answer = httpx2.post(f"{recorded.url}/v1/chat/completions", content=body, headers=headers)
+        assert answer.json()["choices"][0]["message"]["content"] == "\ud83d hi"
+        assert upstream.asked[0]["messages"][0]["content"] == "\ud83d"
+    assert decided(recorded) == [ToolCall(tool="answer", args={"text": "? hi"})]
+
+
 def test_what_is_no_chat_goes_through_unrecorded(tmp_path: Path) -> None:
     """Embeddings, bodies that are no JSON: untouched."""
     with provider(words("as it is")) as upstream, recording(tmp_path / "s.db", upstream.url) as recorded:
