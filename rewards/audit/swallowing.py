@@ -32,13 +32,14 @@ _FAULTS: tuple[Callable[[], BaseException], ...] = (
 
 
 def swallowed(material: Material, weighted: Weighted, remedy: str) -> Iterator[Finding]:
-    """Faults at each part that the term reads, in each value of it, and those that ordinary play brings."""
+    """Faults at each part that the term reads, in each value of it; in more episodes, those that play itself brings."""
     watched = Watched(weighted)
     for player in dict.fromkeys(p for p in ("random", material.best, "empty", "ask_everything") if p):
-        for episode in material.episodes(player, max(2, material.effort.examples // 3)):
+        for place, episode in enumerate(material.episodes(player, 3 * material.effort.examples)):
             for view in _sample(weighted, episode):
-                for what, value in (*_at_parts(weighted, episode, view), *_at_values(weighted, view)):
-                    yield _told(weighted, episode, view, f"{what} and still pays {value:g}", remedy)
+                if place < max(2, material.effort.examples // 3):
+                    for what, value in (*_at_parts(weighted, episode, view), *_at_values(weighted, view)):
+                        yield _told(weighted, episode, view, f"{what} and still pays {value:g}", remedy)
                 watched.judge(view)
                 for mistake in watched.surely:
                     yield _told(weighted, episode, view, f"meets {mistake} and pays all the same", remedy)
