@@ -20,6 +20,7 @@ from runtime.records import (
     Sent,
     ToolAnswered,
     ToolCall,
+    billed,
 )
 
 
@@ -187,13 +188,14 @@ def _add(decision: Decision, record: DecisionRecord) -> None:
         case ModelCalled():
             decision.tokens_in += record.tokens_in
             decision.tokens_out += record.tokens_out
-            decision.cost_usd += record.cost_usd or 0.0
+            decision.cost_usd += billed(record)[0]
             decision.degraded |= record.degraded
             decision.models.append(f"{record.model or 'no model'}, {record.ms:.0f} ms")
         case Sent():
             decision.sent.append(f"to {record.to}: {short_json(record.payload)}")
         case Rewarded():
             decision.rewards.append(record)
+            decision.cost_usd += billed(record)[0]
         case _:
             pass
 

@@ -81,7 +81,7 @@ class EvaluationReport:
     tool_calls: Figure = None
     """Per episode."""
     cost_usd: Figure = None
-    """What the tools were billed per episode, US dollars."""
+    """What tools and models were billed per episode, US dollars."""
     baselines: Mapping[str, Figure] = field(default_factory=_figures)
     """Each baseline's mean return."""
     baselines_ci95: Mapping[str, tuple[float, float]] = field(default_factory=dict[str, tuple[float, float]])

@@ -72,6 +72,8 @@ class Loop:
         self.engine = self._engine(1.0)
         for name, imitated in self.engine.imitated.items():
             say(f"warm start: {name} {imitated.told()}")
+        self.cached = 0
+        """Replies of models in training that had been given before."""
         self.why: dict[str, str] = {}
         """Why rewards were missing, by term."""
         self._started, self._before = time.monotonic(), 0.0
@@ -105,6 +107,8 @@ class Loop:
                 ended = self._collapsed(str(error))
             except (TrainingFault, NothingToLearn) as error:
                 ended = Ended("failed", str(error), self.state)
+        if self.cached:
+            self.say(f"{self.cached:,} replies of models had been given before, and cost nothing")
         return self._missing_in_all(ended)
 
     def _iterate(self) -> Ended | None:
@@ -112,6 +116,7 @@ class Loop:
         given = self.engine.iterate()
         seconds = time.monotonic() - began
         tally = given.tally
+        self.cached += tally.cached
         self.state = replace(
             self.state,
             iteration=self.state.iteration + 1,
