@@ -24,6 +24,12 @@ class Prometheus:
         except OSError:
             return []
 
+    def over_time(self, query: str, start: float, end: float, step_s: float = 1.0) -> list[dict[str, Any]]:
+        """What a query gave between two moments (Unix time, s): label sets with ``values``, pairs of time and text."""
+        asked = urlencode({"query": query, "start": start, "end": end, "step": step_s})
+        with urlopen(f"http://{self.at}/api/v1/query_range?{asked}", timeout=30) as answer:
+            return json.load(answer)["data"]["result"]
+
     def value(self, query: str) -> float | None:
         found = self.series(query)
         return float(found[0]["value"][1]) if found else None
