@@ -65,6 +65,16 @@ def test_its_teams_can_settle_a_case(name: str, folder: Path) -> None:
     assert session.success
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", ["loop_desk", "graph_desk", "agents_desk"])
+def test_what_its_teams_are_paid_for_is_honest(name: str, folder: Path) -> None:
+    """The audit finds no error: what is right cannot be told before an order has been looked up."""
+    (folder / f"{name}.yaml").write_text(FILES["graph_desk.yaml"].replace("graph_desk", name))
+    audited = python(folder, "rewards.audit", f"{name}.yaml")
+    assert audited.returncode == 0, audited.stdout + audited.stderr
+
+
 def test_its_first_command_is_there(tmp_path: Path) -> None:
     """``trainers.new`` writes the folder that the others are run in; tests of it are elsewhere."""
     assert main([COMMANDS[0].split()[-1], "--to", str(tmp_path)]) == 0
@@ -72,7 +82,7 @@ def test_its_first_command_is_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 @pytest.mark.xdist_group("ray")
 def test_its_graph_trains(folder: Path) -> None:
     """Through audit and gates, on real actors, to the best there is; no model is asked, since none is there."""
