@@ -23,6 +23,8 @@ COMMANDS = (
     "envs.check",
     "runtime.run",
     "runtime.bus",
+    "runtime.embedded",
+    "runtime.proxy",
     "runtime.recorded",
     "serving.regressions",
     "serving.replay",
