@@ -25,8 +25,9 @@ from trainers.prepare import Prepared
 from trainers.ray_cluster import ray_running
 from trainers.rllib.algorithm import seats as seats_of
 
-BACK_S = 30.0
-"""How long a killed agent may take to serve again, s: some 3 s where nothing else runs, more where cores are shared."""
+BACK_S = 120.0
+"""How long a killed agent may take to serve again, s: some 3 s where nothing else runs, over half a minute where twenty
+others want the same cores."""
 PATIENCE_S = 60.0
 """How long the gate waits for the next session to end, s: some hundred times what one takes."""
 START_S = 180.0
