@@ -52,7 +52,7 @@ def in_process(out: Path, *args: str, file: Path = SHOP, resume: Path | None = N
     """The command in this process; its signal handlers and its quietness end with it."""
     told, faults, path = io.StringIO(), io.StringIO(), [*sys.path]
     asked = ["--resume", str(resume)] if resume else [str(file), "--out", str(out)]
-    sets = [part for a in args for part in ("--set", a)]
+    sets = [part for a in args for part in ([a] if a.startswith("--") else ["--set", a])]
     with handlers_kept(), warnings.catch_warnings(), redirect_stdout(told), redirect_stderr(faults):
         try:
             code = main([*asked, *sets])
