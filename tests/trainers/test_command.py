@@ -116,8 +116,9 @@ def test_supply_chain_with_usual_settings_collapses_and_says_so(
     """A small constant entropy bonus teaches it to ask nothing: exit 6, by name, with the last good checkpoint."""
     file = HERE.parents[1] / "experiments" / "supply_chain.yaml"
     settings = (
-        "ppo.entropy_coeff=0.01", "ppo.train_batch_size=2000", "ppo.lr=3.0e-3", "ppo.num_epochs=8",
-        "stop.iterations=150", "scenarios.eval.count=200", "checkpoints.every=5", "evaluation.every=50",
+        "ppo.entropy_coeff=0.05", "ppo.lr=0.001", "ppo.train_batch_size=4000", "resources.env_runners=0",
+        "evaluation.every=10", "stop.iterations=80", "stop.minutes=30", "scenarios.eval.count=200",
+        "checkpoints.every=5",
     )  # fmt: skip
     sets = [part for s in settings for part in ("--set", s)]
     run = started(file, "--out", tmp_path, *sets)
