@@ -56,6 +56,11 @@ def _quantile(q: float, name: str, by: str, where: str = "") -> str:
     return f"histogram_quantile({q}, sum by (le, {by}) (rate({_s(name)}_bucket{where}{RATE})))"
 
 
+def _ended(more: str = "") -> str:
+    """Sessions of each version that ended, a second; ``more``: further conditions on labels."""
+    return f'sum by (version) (rate({_s("session.ended")}{{team=~"$team", version=~"$version"{more}}}{RATE}))'
+
+
 def _gauge(title: str, name: str, legend: str, unit: str = "short", where: str = "") -> Panel:
     return Panel(title, (Ask(f"{_s(name)}{where}", legend),), unit=unit, about=INSTRUMENTS[name].meaning)
 
@@ -146,10 +151,10 @@ ROLLOUT = Board(
         _gauge("Share of new sessions", "version.ratio", "{{version}}", "percentunit", VERSIONS),
         Panel("Sessions that ended well", (
             Ask(
-                f'sum by (version) (rate({_s("session.ended")}{{team=~"$team", version=~"$version", outcome="success"}}'
-                f"{RATE})) / sum by (version) (rate({_s('session.ended')}{VERSIONS}{RATE}))", "{{version}}",
+                f"""({_ended(', outcome="success"')} or 0 * {_ended()}) / {_ended()}""",
+                "{{version}}",
             ),
-        ), unit="percentunit"),
+        ), unit="percentunit", about="0 where none did, in the place of nothing."),
         Panel("Sessions a second", (
             Ask(f"sum by (version, outcome) (rate({_s('session.ended')}{VERSIONS}{RATE}))", "{{version}} {{outcome}}"),
         ), unit="ops"),

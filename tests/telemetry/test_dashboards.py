@@ -77,7 +77,7 @@ def test_panels_ask_for_what_there_is(board: Board, panel: Panel) -> None:
     for ask in panel.asks:
         bare = re.sub(r'"[^"]*"|\{[^}]*\}|\[[^]]*\]|by \([^)]*\)', "", ask.expr)
         series = set(re.findall(r"[a-z_]{2,}", bare)) - {
-            "sum", "rate", "increase", "histogram_quantile", "by", "le"
+            "sum", "rate", "increase", "histogram_quantile", "by", "le", "or"
         }  # fmt: skip
         assert series, ask.expr
         assert {re.sub(f"({'|'.join(SUFFIXES)})$", "", s) if s not in known else s for s in series} <= known, ask.expr
