@@ -11,7 +11,6 @@ from pathlib import Path
 from sqlalchemy import select
 from sqlalchemy.engine import Connection
 
-from runtime.errors import ServiceUnavailable
 from runtime.store import Store
 from runtime.store.marks import ADD
 from runtime.store.tables import MARKS
@@ -19,8 +18,6 @@ from serving.errors import NoSuchSession, Unauthorized
 
 SECRET = "serving-secret"
 """The mark under which the store keeps what session ids are signed with."""
-SHORTEST = 16
-"""Characters of a token: less can be guessed."""
 RANDOM_HEX, SIGNED_HEX = 32, 32
 """Hexadecimal digits of a session id: chance (128 bits), then the signature that binds it to a team and a token."""
 
@@ -85,22 +82,6 @@ class Forbidden(Unauthorized):
     """The token is known, and may not do this."""
 
     status = 403
-
-
-def token_at(reference: str) -> str:
-    """The token that ``env:NAME`` or ``file:PATH`` refers to.
-
-    Raises:
-        ServiceUnavailable: there is none, or one that is too short to be a secret.
-    """
-    kind, _, where = reference.partition(":")
-    try:
-        token = os.environ[where] if kind == "env" else Path(where).read_text(encoding="utf-8").strip()
-    except (KeyError, OSError):
-        raise ServiceUnavailable(reference, "holds no token", "set it, or correct `http.tokens`") from None
-    if len(token) < SHORTEST:
-        raise ServiceUnavailable(reference, f"holds fewer than {SHORTEST} characters", "use a longer token")
-    return token
 
 
 def make_token(file: Path) -> None:

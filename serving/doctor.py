@@ -81,7 +81,7 @@ def _tokens(x: Serving, document: Document) -> Iterator[Checkup]:
 
 
 def _token(reference: str) -> Seen:
-    from serving.access import token_at
+    from runtime.access import token_at
 
     token_at(reference)
     return Seen(what="there")

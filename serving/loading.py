@@ -10,9 +10,10 @@ from pydantic import ValidationError
 from assembly.document import Document, read_document
 from assembly.problems import Problem, Refused, did_you_mean, in_order
 from assembly.refusals import findings, under
+from runtime.access import LOOPBACK
 from runtime.errors import TeamError
 from runtime.records import Json
-from serving.settings import GENERATED, LOOPBACK, Http, Serving
+from serving.settings import GENERATED, Http, Serving
 
 USUAL = Path("serving.yaml")
 """The file that commands read where none is named."""

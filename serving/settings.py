@@ -11,8 +11,6 @@ from assembly.fields import Count, Port, Positive, Section, Text
 from serving.rollout.plan import Plan
 from telemetry.watched import Watched
 
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
-"""Hosts that only this machine reaches."""
 TEAM = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 """A team's name: it stands in paths, addresses and keys."""
 GENERATED = "admin"

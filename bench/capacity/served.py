@@ -16,7 +16,7 @@ from bench.capacity.version import untrained
 from serving.client import Client
 
 TEAM = "supply_chain"
-ALONE, TOGETHER, CLIENTS = 40, 160, 8
+ALONE, TOGETHER, CLIENTS = 20, 80, 8
 """Sessions one after the other, sessions by so many clients at once."""
 UP_S = 180.0
 """How long a server may take until it answers (s)."""
@@ -108,7 +108,7 @@ def _written(folder: Path, sessions: int) -> Cost:
 @contextmanager
 def _up(folder: Path) -> Generator[Client]:
     """A server with the version ready, and a client of it."""
-    from serving.access import token_at
+    from runtime.access import token_at
     from serving.server.start import serving
     from serving.settings import Serving
 

@@ -16,9 +16,10 @@ from pydantic import ValidationError
 from assembly.document import read_document
 from assembly.problems import Problem, Refused, in_order, show
 from assembly.refusals import findings
+from runtime.access import LOOPBACK, share_of, token_at
 from runtime.actor.spec import reference
 from runtime.errors import RepertoryError, ServiceUnavailable
-from runtime.proxy.settings import LOOPBACK, Bounds, Roles, Serve, Settings, provider_of, share_of, token_at
+from runtime.proxy.settings import Bounds, Roles, Serve, Settings, provider_of
 
 DONE, FAULT, REFUSED, UNAVAILABLE = 0, 1, 2, 3
 """Exit codes. A proxy that is told to stop, stops: that is 0."""

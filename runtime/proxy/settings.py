@@ -1,20 +1,11 @@
 """What the proxy is told: where it listens and asks, how roles are known, which role is served by a trained version."""
 
-import os
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from pydantic import Field
 
-from runtime.errors import ServiceUnavailable
 from runtime.records import Closed
-
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
-"""Hosts that only this machine reaches."""
-SHORTEST = 16
-"""Characters of a token: less can be guessed."""
 
 
 class RoleHint(Closed, strict=True):
@@ -104,33 +95,3 @@ class Settings:
 def provider_of(url: str) -> str:
     """Host and port of an address, without a user or password that may stand in it."""
     return urlsplit(url).netloc.rpartition("@")[2]
-
-
-def token_at(reference: str, environment: Mapping[str, str] = os.environ) -> str:
-    """The token that ``env:NAME`` or ``file:PATH`` refers to.
-
-    Raises:
-        ServiceUnavailable: there is none, or one that is too short to be a secret.
-    """
-    kind, _, where = reference.partition(":")
-    if kind not in ("env", "file"):
-        raise ServiceUnavailable(
-            "token", "is given as it is", "write env:NAME or file:PATH: arguments can be seen by all"
-        )
-    try:
-        token = environment[where] if kind == "env" else Path(where).read_text(encoding="utf-8").strip()
-    except (KeyError, OSError):
-        raise ServiceUnavailable(reference, "holds no token", "set it, or correct the reference") from None
-    if len(token) < SHORTEST:
-        raise ServiceUnavailable(reference, f"holds fewer than {SHORTEST} characters", "use a longer token")
-    return token
-
-
-def share_of(text: str) -> float | None:
-    """A share as operators write it (``0.05`` or ``5%``); None: it is none in [0, 1]."""
-    written = text.strip()
-    try:
-        value = float(written[:-1]) / 100 if written.endswith("%") else float(written)
-    except ValueError:
-        return None
-    return value if 0 <= value <= 1 else None

@@ -6,10 +6,11 @@ from typing import Any
 
 from redis.exceptions import RedisError
 
+from runtime.access import share_of
 from runtime.embedded import client_of
 from runtime.errors import ServiceUnavailable
 from runtime.proxy.ours import Ours
-from runtime.proxy.settings import Serve, share_of
+from runtime.proxy.settings import Serve
 
 _log = logging.getLogger(__name__)
 LOOK_S = 0.5

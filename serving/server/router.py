@@ -38,9 +38,10 @@ def application(settings: Serving) -> Any:
 
 def built(settings: Serving) -> Any:
     """A router in this process: an ASGI application that has seen the versions."""
+    from runtime.access import token_at
     from runtime.actor.spec import reference
     from runtime.embedded import client_of
-    from serving.access import Access, shared_secret, token_at
+    from serving.access import Access, shared_secret
     from serving.desk import Desk
     from serving.http.guard import Guard
     from serving.http.measured import Measured

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from runtime.access import token_at
 from runtime.actor.spec import reference
 from runtime.actor.starting import LOCAL, QUIET, start_ray
 from runtime.embedded import SCHEME, client_of, connect, serve
 from runtime.errors import ServiceUnavailable
 from runtime.store import Store
-from serving.access import make_token, token_at
+from serving.access import make_token
 from serving.registry import Objects
 from serving.server.judging import judged
 from serving.server.watching import watched

@@ -128,9 +128,9 @@ def _deploy(versions: "Versions", asked: argparse.Namespace) -> int:
 
 
 def _canary(versions: "Versions", asked: argparse.Namespace) -> int:
-    from serving.versions.ratios import parsed
+    from runtime.access import share_of
 
-    if (ratio := parsed(asked.percent)) is None:
+    if (ratio := share_of(asked.percent)) is None:
         print(f"{asked.percent!r} is no share of new sessions: write 5% or 0.05", file=sys.stderr)
         return REFUSED
     versions.canary(asked.team, asked.version, ratio, **_whose(asked))

@@ -12,6 +12,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.engine import Connection
 
+from runtime.access import share_of
 from runtime.seams import Clock
 from runtime.store import Store
 from serving.tables import CHANGES
@@ -81,7 +82,7 @@ def adopt(store: Store, redis: Any, team: str, known: Sequence[Known], clock: Cl
         if reading is None or _stale(reading, version):
             if version.ratio or reading is not None:
                 put(redis, team, version.alias, version.ratio, version.ratio_change)
-        elif parsed(reading.raw) != version.ratio:
+        elif share_of(reading.raw) != version.ratio:
             wanted[version.alias] = reading.raw
     if not wanted:
         return False
@@ -94,16 +95,6 @@ def adopt(store: Store, redis: Any, team: str, known: Sequence[Known], clock: Cl
 def _stale(reading: Reading, version: Known) -> bool:
     """Whether Redis still holds what we wrote for an earlier change: it was restored, or we are just about to write."""
     return reading.written == reading.raw and reading.change < version.ratio_change
-
-
-def parsed(raw: str) -> float | None:
-    """A ratio as operators write it (``0.05`` or ``5%``); None: it is none in [0, 1]."""
-    text = raw.strip()
-    try:
-        value = float(text[:-1]) / 100 if text.endswith("%") else float(text)
-    except ValueError:
-        return None
-    return value if 0 <= value <= 1 else None
 
 
 def objection(known: Sequence[Known], wanted: Mapping[str, float | None], current: str) -> str:
@@ -125,7 +116,7 @@ def _take(connection: Connection, team: str, wanted: Mapping[str, str], at: floa
     known = ledger.versions(connection, team)
     current, _ = ledger.current(connection, team)
     held = {v.alias: v.ratio for v in known}
-    new = {a: parsed(raw) for a, raw in wanted.items() if parsed(raw) != held[a]}
+    new = {a: share_of(raw) for a, raw in wanted.items() if share_of(raw) != held[a]}
     if said := objection(known, new, current):
         for alias in new:
             _refuse(connection, Change(team=team, version=alias, action="canary_refused", by=BY_HAND, why=said,

@@ -9,6 +9,7 @@ from redis.exceptions import RedisError
 from sqlalchemy import update
 from sqlalchemy.engine import Connection
 
+from runtime.access import share_of
 from runtime.errors import ServiceUnavailable
 from runtime.seams import Clock, now
 from runtime.store import Store, pins
@@ -128,7 +129,7 @@ class Versions:
         def share(connection: Connection, known: Known) -> Share:
             current, _ = ledger.current(connection, team)
             everyone = ledger.versions(connection, team)
-            if said := ratios.objection(everyone, {known.alias: ratios.parsed(str(ratio))}, current):
+            if said := ratios.objection(everyone, {known.alias: share_of(str(ratio))}, current):
                 raise NotNow("bad_ratio", said)
             return self._share(connection, known, ratio, "canary", (by, why), before=known.ratio, ratio=ratio)
 

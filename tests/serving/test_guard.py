@@ -7,8 +7,9 @@ from typing import Any
 import httpx2
 import pytest
 
+from runtime.access import token_at
 from runtime.errors import ServiceUnavailable
-from serving.access import Access, make_token, token_at
+from serving.access import Access, make_token
 from serving.client import Refused, Unreachable
 from serving.errors import NoSuchSession, Unauthorized
 from serving.http.guard import Guard
