@@ -16,6 +16,7 @@ from ray.rllib.evaluation.postprocessing import Postprocessing
 
 from tests.rllib.toys import ABC, Company, Welford, config
 from trainers.rllib.chance import NonFinite
+from trainers.rllib.connector import explained_variance
 from trainers.rllib.fragment import AGENT, Fragment, taken
 from trainers.rllib.learner import NothingToLearn
 from trainers.rllib.minibatches import FairMinibatches
@@ -33,6 +34,16 @@ def trajectories(columns: dict[str, Any]) -> Iterator[np.ndarray]:
         stop = end + 1 + int(columns[Columns.TRUNCATEDS][end])
         yield np.arange(start, stop)
         start = stop
+
+
+def test_explained_variance_of_targets_that_vary_by_rounding_only() -> None:
+    """It is 0, and no huge number; a small scale is none of that."""
+    same = np.full(500, 0.95, np.float32) + np.float32(6e-8) * (np.arange(500) % 2).astype(np.float32)
+    values = np.linspace(0.9, 1.0, 500, dtype=np.float32)
+    assert explained_variance(same, values) == 0.0
+    small = np.linspace(0, 1e-5, 500, dtype=np.float32)
+    assert explained_variance(small, small) == pytest.approx(1.0)
+    assert explained_variance(np.zeros(5, np.float32), np.ones(5, np.float32)) == 0.0
 
 
 def as_episodes(fragment: Fragment) -> list[SingleAgentEpisode]:

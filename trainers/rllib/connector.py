@@ -22,6 +22,8 @@ EXPLAINED_VARIANCE = LEARNER_RESULTS_VF_EXPLAINED_VAR_KEY
 """1 − Var(target − value) / Var(target), of the critic as it was before this update; dimensionless."""
 SMALLEST_STD = 1e-4
 """Advantages are divided by no less, as RLlib does; dimensionless."""
+ROUNDING = 1e-6
+"""Of the largest value: what varies by less, in 32 bits, does not vary."""
 TRAINED = (Columns.OBS, Columns.ACTIONS, Columns.ACTION_LOGP, Columns.ACTION_DIST_INPUTS)
 """Columns that go into the train batch as they are."""
 
@@ -144,9 +146,9 @@ def gathered(fragments: Sequence[Fragment]) -> dict[ModuleID, dict[str, Any]]:
 
 
 def explained_variance(targets: np.ndarray, values: np.ndarray) -> float:
-    """How much of the targets' variance the values explain; 0 where the targets do not vary."""
-    spread = float(targets.var())
-    return 0.0 if spread == 0.0 else 1.0 - float((targets - values).var()) / spread
+    """How much of the targets' variance the values explain; 0 where the targets do not vary but for rounding."""
+    spread, rounding = float(targets.var()), ROUNDING * float(np.abs(targets).max())
+    return 0.0 if spread <= rounding**2 else 1.0 - float((targets - values).var()) / spread
 
 
 def _rows_of_agents(columns: Mapping[str, Any], agents: Sequence[AgentId]) -> list[tuple[AgentId, np.ndarray]]:
