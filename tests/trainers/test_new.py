@@ -82,7 +82,7 @@ def test_its_reward_is_honest(written: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @pytest.mark.xdist_group("ray")
 def test_it_trains_at_once(written: Path) -> None:
     """Through audit and gates, to what the good rule earns."""
