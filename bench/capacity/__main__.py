@@ -15,6 +15,7 @@ from bench.runs import ROOT
 
 KEPT = ROOT / "docs" / "capacity.json"
 PAGE = ROOT / "docs" / "scaling.md"
+PARTS = ("live", "served")
 BEGINS, ENDS = "<!-- written by python -m bench.capacity --write -->\n", "<!-- up to here -->\n"
 
 
@@ -26,7 +27,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     from bench.capacity.page import fragment
 
-    figures = measured(quick=asked.quick)
+    kept = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.is_file() else {}
+    figures = {**kept, **measured(asked.parts or PARTS, quick=asked.quick)}
     print(fragment(figures))
     if asked.write and not asked.quick:
         KEPT.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
@@ -34,16 +36,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def measured(*, quick: bool) -> dict[str, Any]:
-    """Everything, as JSON."""
+def measured(parts: Sequence[str], *, quick: bool) -> dict[str, Any]:
+    """What each part gave, as JSON, with when and where."""
     from bench.capacity import live, served
     from bench.capacity.figures import live_figures, served_figures
     from bench.capacity.planning import MINUTES
 
-    cores, at, minutes = os.cpu_count() or 1, machine(), 0.2 if quick else MINUTES
-    found: dict[str, Any] = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "machine": at}
-    found["live"] = live_figures(live.measure(quick=quick), cores, minutes)
-    found["served"] = served_figures(served.measure(quick=quick), cores, minutes)
+    cores, minutes = os.cpu_count() or 1, 0.2 if quick else MINUTES
+    found: dict[str, Any] = {}
+    for part in parts:
+        about = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "machine": machine()}
+        if part == "live":
+            found[part] = about | live_figures(live.measure(quick=quick), cores, minutes)
+        else:
+            found[part] = about | served_figures(served.measure(quick=quick), cores, minutes)
     return rounded(found)
 
 
@@ -56,6 +62,7 @@ def written(page: str, fragment: str) -> str:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench.capacity", description=__doc__.partition(": ")[2])
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="what to measure (both)")
     parser.add_argument("--quick", action="store_true", help="a handful of sessions: shows that it works")
     parser.add_argument("--write", action="store_true", help="keep the figures in docs/, and write them into the page")
     return parser

@@ -19,11 +19,11 @@ from bench.capacity.version import untrained
 from runtime.actor import hosting
 from runtime.types import Scenario
 
-ALONE, TOGETHER = 60, 300
+ALONE, TOGETHER = 40, 150
 """Sessions one after the other, from which costs are taken, and sessions at once, which they must foretell."""
 WINDOW = 64
 """Sessions that are open at once."""
-LOAD, PACED_S = 0.5, 15.0
+LOAD, PACED_S = 0.5, 10.0
 """Share of the machine's throughput at which sessions come by chance, and for how long (s)."""
 REDIS, CLIENT = "redis", "client"
 

@@ -10,7 +10,7 @@ PEAK = 2.5
 """The busiest hour's rate in daily means: an assumption, of people who sleep at night."""
 FULL = 0.7
 """Share of the time above which a part counts as full: queues grow fast from there."""
-MINUTES = 5.0
+MINUTES = 2.0
 """How much of the busiest hour is simulated."""
 STEPS = 24
 """Doublings after which a plan is given up."""
