@@ -15,7 +15,7 @@ from assembly.experiment import Experiment
 from assembly.problems import Path, Problem, Refused, in_order, undotted
 from assembly.refusals import Finding, findings, under
 from assembly.rules import Broken
-from assembly.yaml_text import typed
+from assembly.yaml_text import MERGE, typed
 from runtime.records import Json
 
 ROUNDS = 8
@@ -135,6 +135,8 @@ class _Dumper(yaml.SafeDumper):
         """The tag that a value would be read with if it were written plainly."""
         if kind is not yaml.ScalarNode or not implicit[0]:
             return super().resolve(kind, value, implicit)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        if value == MERGE:
+            return "tag:yaml.org,2002:merge"
         try:
             return f"tag:yaml.org,2002:{_TAGS[type(typed(value))]}"
         except ValueError:

@@ -69,8 +69,8 @@ def check_team(work: Draft, known: Known) -> Team | None:
         return None
     team = _team(work, x, folder)
     if team is not None:
-        who = (*_roles(x, team), *_one_network(x, team), *_baselines(x, team, known, folder), *_imitated(x, team, folder))
-        problems = (*who, *_terms(x, team, known, folder))
+        who = (*_roles(x, team), *_one_network(x, team), *_baselines(x, team, known, folder))
+        problems = (*who, *_imitated(x, team, folder), *_terms(x, team, known, folder))
         for broken in problems:
             work.add(broken)
         for broken in (*scenario_problems(x, team), *_regressions(x, team, folder)):
@@ -138,11 +138,11 @@ def _roles(x: Experiment, team: Team) -> Iterable[Broken]:
 
 
 def _one_network(x: Experiment, team: Team) -> Iterable[Broken]:
-    """Whether the roles of one network have as many calls: it has one output for each."""
+    """Whether the roles of one network have as many calls, if any: it has one output for each."""
     for name, policy in x.policies.items():
         if policy.kind != "encoder":
             continue
-        counts = {role: _calls(team, role) for role in policy_roles(name, policy, team)}
+        counts = {role: count for role in policy_roles(name, policy, team) if (count := _calls(team, role))}
         if len(set(counts.values())) > 1:
             told = ", ".join(f"{role} has {count}" for role, count in counts.items())
             message = f"one network wants roles that choose among as many calls ({told}); give each a policy of its own"

@@ -32,7 +32,7 @@ _WORDS: dict[str, Json] = {
 _VARIABLE = re.compile(r"\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}|\$\{")
 _NOT_YAML = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that may not stand in a YAML file (YAML 1.2.2, section 5.1); a parser tells them without a line."""
-_MERGE = "<<"
+MERGE = "<<"
 _LOADER: type[yaml.BaseLoader] = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 
@@ -208,7 +208,7 @@ class _Filler:
         first: dict[str, int] = {}
         for key, child in zip(keys, values, strict=True):
             place = (*path, key.text)
-            if key.text == _MERGE and not key.quote:
+            if key.text == MERGE and not key.quote:
                 message = "'<<' is not taken (YAML 1.1 merges sections by it, YAML 1.2 does not); write the keys out"
                 self._problem(path, key.line, message)
                 continue
