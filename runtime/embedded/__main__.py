@@ -93,6 +93,8 @@ def told(answer: Any, indent: str = "") -> list[str]:
         return lines or [f"{indent}(empty)"]
     if answer is None:
         return [f"{indent}(nil)"]
+    if answer is True:
+        return [f"{indent}OK"]
     if isinstance(answer, bytes):
         return [indent + answer.decode(errors="backslashreplace")]
     return [f"{indent}{answer}"]
