@@ -33,8 +33,8 @@ seconds where they are. Labels have few values: ids of episodes and sessions sta
 alert rules in a run directory's `alerts.yaml` hold the ranges of rewards that were measured before training (gate L3);
 those in `deploy/prometheus/rules.yaml` hold for any team.
 
-What it costs to be looked at is measured by `python -m bench looking`, in pairs: training with everything shown took 0.4% of
-an iteration for it and 0.994 of the CPU time without, a live session 0.978 of the time without, on a machine that
+What it costs to be looked at is measured by `python -m bench looking`, in pairs: training with everything shown took 0.4%
+of an iteration for it and 0.994 of the CPU time without, a live session 0.978 of the time without, on a machine that
 others kept busy (load 5.6 on two cores; [benchmarks](benchmarks.md)).
 """
 
