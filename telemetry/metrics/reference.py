@@ -33,9 +33,9 @@ seconds where they are. Labels have few values: ids of episodes and sessions sta
 alert rules in a run directory's `alerts.yaml` hold the ranges of rewards that were measured before training (gate L3);
 those in `deploy/prometheus/rules.yaml` hold for any team.
 
-What it costs to be looked at is measured by `python -m bench looking`, in pairs: training with everything shown took 0.4%
-of an iteration for it and 0.994 of the CPU time without, a live session 0.978 of the time without, on a machine that
-others kept busy (load 5.6 on two cores; [benchmarks](benchmarks.md)).
+What it costs to be looked at is measured by `python -m bench looking`, in pairs: showing everything took 0.4% of an
+iteration of training, whose CPU time was 0.994 of that without; a live session took 0.978 of the time without. Others
+kept the machine busy meanwhile (load 5.6 on two cores; [benchmarks](benchmarks.md)).
 """
 
 
