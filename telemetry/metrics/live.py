@@ -84,11 +84,16 @@ class LiveFeed:
         self._sessions: OrderedDict[tuple[str, str], _Session] = OrderedDict()
         self._windows: dict[tuple[str, ...], deque[float]] = defaultdict(lambda: deque(maxlen=WINDOW))
         self._started: set[str] = set()
+        self._ending: dict[tuple[str, str], EpisodeEnded] = {}
+        """Sessions that have ended, and whose last pay may still be to come: it stands behind the end."""
 
     def take(self, news: Sequence[Noted]) -> None:
-        """Count what was committed."""
+        """Count what was committed. A session is counted with the news after its end, or when there are none."""
+        ended, self._ending = self._ending, {}
         for noted in news:
             self._one(noted.team, noted.record)
+        for (team, _), record in ended.items():
+            self._end(team, record)
 
     def feedback(self, team: str, said: Feedback) -> None:
         """Count a reward from outside for a whole session."""
@@ -112,7 +117,7 @@ class LiveFeed:
                 session = self._begin(team, record)
                 self._meters.record("session.opened", 1, team=team, version=session.version)
             case EpisodeEnded():
-                self._end(team, record)
+                self._ending[team, record.correlation_id] = record
             case Feedback():
                 self.feedback(team, record)
             case ToolUndone():

@@ -54,7 +54,7 @@ def page(port: MetricsPort) -> dict[str, float]:
 
 
 def session(name: str = "s1") -> list[Any]:
-    """A session of one agent: a model asked twice, a tool that costs, another that refuses, paid 2 and not judged."""
+    """A session of one agent: a model, a tool that costs, another that refuses; paid 2, and 3 when it is over."""
     who = {"correlation_id": name, "agent": "clerk"}
     call = ToolCall(tool="look")
     return [
@@ -71,6 +71,7 @@ def session(name: str = "s1") -> list[Any]:
             **who, turn=1, at=11.5, tool="gibberish-4711", ok=False, fault=Fault(code="unknown_tool", message="none")
         ),
         EpisodeEnded(correlation_id=name, at=12.0, outcome={}, success=True),
+        Rewarded(**who, turn=1, at=12.0, term="solved", value=3.0),
     ]  # fmt: skip
 
 
@@ -82,6 +83,7 @@ def fed(port: MetricsPort, records: list[Any], store: Store) -> LiveFeed:
     follower = Follower(store)
     while news := follower.news():
         feed.take(news)
+    feed.take(())
     return feed
 
 
@@ -102,10 +104,10 @@ def test_records_become_figures(store: Store) -> None:
     assert shown['tool_cost_total{tool="look"}'] == 2
     assert shown['tool_calls_total{outcome="unknown_tool",tool="none"}'] == 1
     assert shown['agent_policy_entropy{agent_id="clerk"}'] == pytest.approx(0.6931, abs=1e-4)
-    assert shown['agent_reward_value{agent_id="clerk"}'] == 1
+    assert shown['agent_reward_value{agent_id="clerk"}'] == 2.5
     assert shown['session_ended_total{outcome="success",team="shop",version="aaaa"}'] == 1
     assert shown['session_duration_seconds_sum{team="shop",version="aaaa"}'] == 2
-    assert shown['session_reward{source="terms",team="shop",version="aaaa"}'] == 2
+    assert shown['session_reward{source="terms",team="shop",version="aaaa"}'] == 5
     assert shown['session_reward{source="feedback",team="shop",version="aaaa"}'] == 0.25
     assert not [name for name in shown if "4711" in name]
 
@@ -119,7 +121,7 @@ def test_a_missing_reward_is_counted_and_is_not_zero(store: Store) -> None:
     with MetricsPort(0, "live") as port:
         fed(port, records, store)
         shown = page(port)
-    assert shown["rl_reward_missing_total"] == 1
+    assert shown["rl_reward_missing_total"] == 2
     assert 'session_reward{source="terms",team="shop",version="aaaa"}' not in shown
 
 
@@ -148,6 +150,7 @@ def test_a_session_that_began_before_is_counted_under_its_version(store: Store) 
             port.meters, "live", lambda t, s: store.read(lambda c: history.opening(c, t, s)), lambda _, v: v[:4]
         )
         feed.take(follower.news())
+        feed.take(())
         assert page(port)['session_ended_total{outcome="success",team="shop",version="aaaa"}'] == 1
 
 
