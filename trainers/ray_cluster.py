@@ -13,7 +13,7 @@ from assembly.training import Resources
 from runtime.actor.starting import LOCAL, QUIET, start_ray
 from runtime.errors import RepertoryError
 from runtime.llm.replies import OFF, VARIABLE, switched_off
-from trainers.interrupt import handlers_kept
+from runtime.signals import handlers_kept
 
 OBJECT_STORE_BYTES = 400_000_000
 """Room for batches in flight between processes; Ray's own default takes a third of the memory."""
@@ -34,8 +34,7 @@ def ray_running(asked: Resources) -> Generator[None]:
         yield
         return
     _answers(asked.ray_address)
-    with handlers_kept():
-        _start(asked)
+    _start(asked)
     try:
         yield
     finally:

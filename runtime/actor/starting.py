@@ -4,6 +4,7 @@ import logging
 from typing import Any
 
 from runtime.errors import ServiceUnavailable
+from runtime.signals import handlers_kept
 
 TRIES = 5
 """How often Ray may start: it gives its own processes 30 s, which a machine that is busy may not keep."""
@@ -13,7 +14,7 @@ LOCAL: dict[str, Any] = {"address": "local", "include_dashboard": False, **QUIET
 
 
 def start_ray(**arguments: Any) -> None:
-    """``ray.init``, tried again where Ray's own processes were too slow for it.
+    """``ray.init``, tried again where Ray's own processes were too slow for it; signals are answered as before.
 
     Raises:
         ServiceUnavailable: it does not start.
@@ -24,7 +25,8 @@ def start_ray(**arguments: Any) -> None:
     ray: Any = untyped
     for left in reversed(range(TRIES)):
         try:
-            ray.init(**arguments)
+            with handlers_kept():
+                ray.init(**arguments)
         except Exception as error:
             if "timed out during startup" not in str(error):
                 raise

@@ -145,7 +145,7 @@ def test_a_server_that_is_killed_goes_on(tmp_path: Path, exports: tuple[Path, Pa
         wait_until(lambda: up(port), "the server to be ready again", UP_S)
         assert [t.turn for t in session] == [1, 2]
         client.close()
-        second.send_signal(signal.SIGINT)
+        second.send_signal(signal.SIGTERM)
         out, _ = second.communicate(timeout=60)
         assert second.returncode == 0
         assert "v1: ready" in out

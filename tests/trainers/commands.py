@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainers.interrupt import handlers_kept
+from runtime.signals import handlers_kept
 from trainers.run import main
 
 HERE = Path(__file__).parent
