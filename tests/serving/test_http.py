@@ -222,7 +222,9 @@ def test_bad_requests_are_told_so(raw: httpx2.Client) -> None:
         answer = raw.post(f"{AT}/sessions", json=body)
         assert (answer.status_code, answer.json()["error"]["code"]) == (422, "invalid")
     answer = raw.post(f"{AT}/runs", json={"scenario": {"visible": {"made": "up"}}})
-    assert (answer.status_code, answer.json()["error"]["code"]) == (500, "failed")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (422, "impossible")
+    assert "truth.cause" in answer.json()["error"]["message"]
+    assert raw.get("/nowhere").json()["error"]["code"] == "no_such_route"
     schema = raw.get("/openapi.json").json()
     assert f"{AT.replace(TEAM, '{team}')}/sessions" in schema["paths"]
 
