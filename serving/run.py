@@ -14,15 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assembly.problems import Refused
-from runtime.errors import RepertoryError, ServiceUnavailable
+from runtime.errors import ServiceUnavailable
+from runtime.exits import DONE, UNAVAILABLE, ended
 from serving.loading import USUAL, load
 
 if TYPE_CHECKING:
     from serving.server.start import Server
     from serving.settings import Serving
 
-DONE, FAULT, REFUSED, UNAVAILABLE = 0, 1, 2, 3
-"""Exit codes. A server that is told to stop, stops: that is 0."""
 LOOK_S = 0.5
 """Pause between two looks for news (s)."""
 NEWS = ("ready", "failed", "promote", "rollback", "canary", "canary_refused", "drain", "retire")
@@ -36,20 +35,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     warnings.simplefilter("ignore", DeprecationWarning)
-    try:
-        settings = load(asked.file, asked.overrides)
-        if asked.check:
-            return DONE
-        return _serve(settings) if _all_there(asked, settings) else UNAVAILABLE
-    except Refused as refused:
-        print(refused, file=sys.stderr)
-        return REFUSED
-    except ServiceUnavailable as error:
-        print(error, file=sys.stderr)
-        return UNAVAILABLE
-    except RepertoryError as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
-        return FAULT
+    return ended(lambda: _command(asked), Refused)
+
+
+def _command(asked: argparse.Namespace) -> int:
+    settings = load(asked.file, asked.overrides)
+    if asked.check:
+        return DONE
+    return _serve(settings) if _all_there(asked, settings) else UNAVAILABLE
 
 
 def _parser() -> argparse.ArgumentParser:

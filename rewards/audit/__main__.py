@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assembly.problems import Refused
-from runtime.errors import RepertoryError
+from runtime.exits import DONE, FAULT, REFUSED, UNAVAILABLE, ended
 from runtime.llm.replies import switch
 
 if TYPE_CHECKING:
     from assembly.sections import Audit
     from rewards.audit.material import Material
 
-OK, FAULT, REFUSED, UNAVAILABLE, AUDIT = 0, 1, 2, 3, 5
-"""Exit codes."""
+AUDIT = 5
+"""The exit code where the audit finds an error."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -27,16 +27,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     asked = parser.parse_args(argv)
     switch(on=not asked.no_cache)
     try:
-        return _audited(asked)
-    except Refused as refused:
-        print(refused, file=sys.stderr)
-        return REFUSED
+        return ended(lambda: _audited(asked), Refused)
     except ModuleNotFoundError as error:
         print(error, file=sys.stderr)
         return UNAVAILABLE
-    except RepertoryError as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
-        return FAULT
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the command's last word, not that of the user's code
         return _fault(error)
 
@@ -123,7 +117,7 @@ def _sheet(material: "Material", file: Path) -> int:
     print(
         f"{file}: {many} decisions. Label each in the last column, higher is better (or yes/no), then: --labels {file}"
     )
-    return OK
+    return DONE
 
 
 def _report(material: "Material", settings: "Audit", asked: argparse.Namespace) -> int:
@@ -139,7 +133,7 @@ def _report(material: "Material", settings: "Audit", asked: argparse.Namespace) 
         print(json.dumps(report.state(), indent=1, default=str))
     else:
         print_report(report)
-    return OK if report.ok else AUDIT
+    return DONE if report.ok else AUDIT
 
 
 if __name__ == "__main__":

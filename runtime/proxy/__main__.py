@@ -18,11 +18,10 @@ from assembly.problems import Problem, Refused, in_order, show
 from assembly.refusals import findings
 from runtime.access import LOOPBACK, share_of, token_at
 from runtime.actor.spec import reference
-from runtime.errors import RepertoryError, ServiceUnavailable
+from runtime.errors import ServiceUnavailable
+from runtime.exits import DONE, ended
 from runtime.proxy.settings import Bounds, Roles, Serve, Settings, provider_of
 
-DONE, FAULT, REFUSED, UNAVAILABLE = 0, 1, 2, 3
-"""Exit codes. A proxy that is told to stop, stops: that is 0."""
 STORE = Path("proxy") / "store.db"
 """Where records go unless another place is named."""
 GRACE_S = 10
@@ -32,17 +31,7 @@ GRACE_S = 10
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     asked = _parser().parse_args(argv)
-    try:
-        return _serve(_settings(asked))
-    except Refused as refused:
-        print(refused, file=sys.stderr)
-        return REFUSED
-    except ServiceUnavailable as error:
-        print(error, file=sys.stderr)
-        return UNAVAILABLE
-    except RepertoryError as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
-        return FAULT
+    return ended(lambda: _serve(_settings(asked)), Refused)
 
 
 def _parser() -> argparse.ArgumentParser:

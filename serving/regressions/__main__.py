@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assembly.problems import Refused
-from runtime.errors import RepertoryError, ServiceUnavailable, TeamError
+from runtime.errors import TeamError
+from runtime.exits import DONE, ended
 from runtime.moments import unix_time
 from serving.errors import ServingError
 from serving.loading import USUAL
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
     from runtime.recorded import RecordedSession
     from serving.replay.reading import House
 
-DONE, FAULT, REFUSED, UNAVAILABLE, WORSE = 0, 1, 2, 3, 4
-"""Exit codes. 2 is also for sessions, versions and files that there are none of."""
+WORSE = 4
+"""The exit code where cases went worse."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -32,20 +33,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if asked.what == "add" and (problem := _incomplete(asked)):
         parser.error(problem)
     warnings.simplefilter("ignore", DeprecationWarning)
-    try:
-        return {"add": _add, "list": _list, "try": _try}[asked.what](asked)
-    except (Refused, ServingError, TeamError) as refused:
-        print(refused, file=sys.stderr)
-        return REFUSED
-    except OSError as error:
-        print(f"{error.filename}: {error.strerror}", file=sys.stderr)
-        return REFUSED
-    except ServiceUnavailable as error:
-        print(error, file=sys.stderr)
-        return UNAVAILABLE
-    except RepertoryError as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
-        return FAULT
+    command = {"add": _add, "list": _list, "try": _try}[asked.what]
+    return ended(lambda: command(asked), Refused, ServingError, TeamError, OSError)
 
 
 def _parser() -> argparse.ArgumentParser:

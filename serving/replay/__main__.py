@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assembly.problems import Refused
-from runtime.errors import RepertoryError, ServiceUnavailable
+from runtime.exits import DONE, REFUSED, ended
 from runtime.moments import unix_time
 from serving.errors import ServingError
 from serving.loading import USUAL
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from serving.replay.reading import House
     from serving.replay.replaying import Replay
 
-DONE, FAULT, REFUSED, UNAVAILABLE = 0, 1, 2, 3
-"""Exit codes. 2 is also for sessions and versions that there are none of."""
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
@@ -31,20 +28,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     if problem := _incomplete(asked):
         parser.error(problem)
     warnings.simplefilter("ignore", DeprecationWarning)
-    try:
-        from serving.replay.reading import house
+    return ended(lambda: _command(asked), Refused, ServingError)
 
-        with house(asked.file, asked.store, asked.team) as at:
-            return _replay(at, asked)
-    except (Refused, ServingError) as refused:
-        print(refused, file=sys.stderr)
-        return REFUSED
-    except ServiceUnavailable as error:
-        print(error, file=sys.stderr)
-        return UNAVAILABLE
-    except RepertoryError as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
-        return FAULT
+
+def _command(asked: argparse.Namespace) -> int:
+    from serving.replay.reading import house
+
+    with house(asked.file, asked.store, asked.team) as at:
+        return _replay(at, asked)
 
 
 def _parser() -> argparse.ArgumentParser:

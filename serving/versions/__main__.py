@@ -14,15 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assembly.problems import Refused
-from runtime.errors import RepertoryError, ServiceUnavailable
+from runtime.exits import DONE, FAULT, REFUSED, ended
 from serving.errors import ServingError
 from serving.loading import USUAL, load
 
 if TYPE_CHECKING:
     from serving.versions import Versions
 
-DONE, FAULT, REFUSED, UNAVAILABLE = 0, 1, 2, 3
-"""Exit codes. 2 is also for what may not be done as things stand."""
 LOOK_S = 0.3
 """Pause between two looks whether a version is ready (s)."""
 
@@ -34,18 +32,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     if problem := _incomplete(asked):
         parser.error(problem)
     warnings.simplefilter("ignore", DeprecationWarning)
-    try:
-        with _versions(asked.file) as versions:
-            return COMMANDS[asked.what](versions, asked)
-    except (Refused, ServingError) as refused:
-        print(refused, file=sys.stderr)
-        return REFUSED
-    except ServiceUnavailable as error:
-        print(error, file=sys.stderr)
-        return UNAVAILABLE
-    except RepertoryError as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
-        return FAULT
+    return ended(lambda: _command(asked), Refused, ServingError)
+
+
+def _command(asked: argparse.Namespace) -> int:
+    with _versions(asked.file) as versions:
+        return COMMANDS[asked.what](versions, asked)
 
 
 def _parser() -> argparse.ArgumentParser:
