@@ -138,7 +138,7 @@ def kept() -> Replies | None:
 
 
 def _sum(reply: Reply) -> str:
-    return blake2b(reply.model_dump_json().encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    return blake2b(json.dumps(reply.model_dump(mode="json")).encode(), digest_size=8).hexdigest()
 
 
 def _sizes(directory: Path) -> list[tuple[float, int, str]]:

@@ -106,6 +106,14 @@ def test_a_damaged_reply_is_as_if_it_were_not_there(damage: bytes, tmp_path: Pat
     assert (rule.asked, texts) == (2, {"answer 2"})
 
 
+def test_half_a_character_is_kept_too(tmp_path: Path) -> None:
+    """As models say it now and then, and JSON can hold it: nothing fails for it, and it is given again."""
+    replies = Replies(tmp_path)
+    for _ in range(2):
+        replies.keep({"asked": "\ud83d"}, Reply(text="\ud83d hi"))
+        assert replies.find({"asked": "\ud83d"}) == Reply(text="\ud83d hi")
+
+
 def test_there_is_room_for_so_much(tmp_path: Path) -> None:
     """The least recently used go; what is used again stays."""
     replies = Replies(tmp_path, most_bytes=64_000)
