@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from envs.adapters.calling import called
+from envs.adapters.langchain import only_waits
 from runtime.errors import TeamError
 
 
@@ -30,7 +31,7 @@ def tool_nodes(builder: Any, *, inner: bool = False) -> list[Part]:
     for name, node in builder.nodes.items():
         runnable: Any = node.runnable
         if isinstance(runnable, ToolNode):
-            runs = _runner(sequence(builder, (name,)), runnable.tools_by_name)
+            runs = runner(sequence(builder, (name,)))
             found.append(Part(() if inner else (name,), runnable.tools_by_name, runs))
         elif isinstance(runnable, CompiledStateGraph):
             found += tool_nodes(cast("Any", runnable).builder, inner=True)
@@ -51,17 +52,22 @@ def used_inside(builder: Any) -> list[Part]:
         tools = [t for t in held if isinstance(t, BaseTool)]
         if tools:
             node: Any = ToolNode(tools)
-            found.append(Part((), node.tools_by_name, _runner(_lone(builder, node), node.tools_by_name)))
+            found.append(Part((), node.tools_by_name, runner(_lone(builder, node))))
     return found
 
 
 def _named_in(runnable: Any) -> list[Any]:
     """What a node's function names; nothing where it is no plain function."""
-    function = getattr(runnable, "func", None) or getattr(runnable, "afunc", None)
+    function = function_of(runnable)
     if not inspect.isfunction(function):
         return []
     found = inspect.getclosurevars(function)
     return [*found.nonlocals.values(), *found.globals.values()]
+
+
+def function_of(runnable: Any) -> Any:
+    """The function that a node is made of; None where it is made of something else."""
+    return getattr(runnable, "func", None) or getattr(runnable, "afunc", None)
 
 
 def _lone(builder: Any, node: Any) -> Any:
@@ -75,15 +81,27 @@ def _lone(builder: Any, node: Any) -> Any:
     return made.compile()
 
 
-def _runner(graph: Any, tools: Mapping[str, Any]) -> Callable[..., Any]:
-    """How a tool node is run: asynchronously where one of its tools can do no else."""
-    if not any(getattr(t, "func", t) is None for t in tools.values()):
+def runner(graph: Any) -> Callable[..., Any]:
+    """How a compiled graph is run, ``(state, config, context=…)``: asynchronously where a part of it can do no else."""
+    if not _waits(graph):
         return graph.invoke
 
     def runs(state: Any, config: Any, *, context: Any) -> Any:
         return called(graph.ainvoke, {"input": state, "config": config, "context": context})
 
     return runs
+
+
+def _waits(runnable: Any) -> bool:
+    """Whether a node, or one in the graph that it is, or one of the tools that it runs, only runs asynchronously."""
+    from langgraph.graph.state import CompiledStateGraph
+    from langgraph.prebuilt import ToolNode
+
+    if isinstance(runnable, CompiledStateGraph):
+        return any(_waits(node.runnable) for node in cast("Any", runnable).builder.nodes.values())
+    if isinstance(runnable, ToolNode):
+        return any(only_waits(t) for t in runnable.tools_by_name.values())
+    return getattr(runnable, "func", runnable) is None and getattr(runnable, "afunc", None) is not None
 
 
 def sequence(builder: Any, names: Sequence[str]) -> Any:

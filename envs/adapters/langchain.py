@@ -37,11 +37,16 @@ def source_of(tool: Any) -> Callable[..., Any]:
     return getattr(tool, "func", None) or getattr(tool, "coroutine", None) or kind
 
 
+def only_waits(tool: Any) -> bool:
+    """Whether a LangChain tool only runs asynchronously."""
+    return getattr(tool, "func", tool) is None
+
+
 def _run(tool: Any) -> Callable[..., Json]:
-    waits = getattr(tool, "func", tool) is None
+    invoke = tool.ainvoke if only_waits(tool) else tool.invoke
 
     def run(_world: object, **args: Json) -> Json:
-        return as_json(called(tool.ainvoke if waits else tool.invoke, {"input": args}))
+        return as_json(called(invoke, {"input": args}))
 
     run.__wrapped__ = source_of(tool)  # pyright: ignore[reportFunctionMemberAccess] what the hash of the source looks at
     return run

@@ -14,9 +14,9 @@ from functools import partial
 from typing import Any
 
 from envs.adapters.assembling import assembled
-from envs.adapters.beside import Beside, Scene, Seat
+from envs.adapters.beside import MESSAGES, Beside, Scene, Seat
 from envs.adapters.calling import read_json
-from envs.adapters.graph_parts import Part, passing, sequence, tool_nodes, used_inside
+from envs.adapters.graph_parts import Part, function_of, passing, runner, sequence, tool_nodes, used_inside
 from envs.adapters.langchain import described, source_of
 from envs.adapters.probing import Asked, asked
 from runtime.errors import RepertoryError, TeamError
@@ -46,7 +46,7 @@ def langgraph_team(graph: Any, beside: Beside, states: Mapping[str, Mapping[str,
     found = _look(builder, beside, states or {})
     parts = [*used_inside(builder), *tool_nodes(builder)]  # a tool node of the graph's own comes before
     tools = {name: _tool(name, part) for part in parts for name in part.tools}
-    world = partial(_scene, beside, builder, sequence(builder, found.before))
+    world = partial(_scene, beside, builder, runner(sequence(builder, found.before)))
     return assembled(beside, found.seats, found.first, tools, world)
 
 
@@ -138,8 +138,7 @@ def _heard(builder: Any, name: str, beside: Beside, state: Mapping[str, Any]) ->
 
 def _documented(builder: Any, name: str) -> str:
     """What a node's function says of itself: the brief of a role without a system prompt."""
-    runnable = builder.nodes[name].runnable
-    function = getattr(runnable, "func", None) or getattr(runnable, "afunc", None)
+    function = function_of(builder.nodes[name].runnable)
     return (getattr(function, "__doc__", None) or f"Do the part of {name}.").strip()
 
 
@@ -159,9 +158,9 @@ def _context(beside: Beside, builder: Any, scenario: Scenario) -> Any:
     return beside.context(scenario) if beside.context is not None and builder.context_schema is not None else None
 
 
-def _scene(beside: Beside, builder: Any, begin: Any, scenario: Scenario) -> Scene:
+def _scene(beside: Beside, builder: Any, begin: Callable[..., Any], scenario: Scenario) -> Scene:
     context = _context(beside, builder, scenario)
-    state = begin.invoke(_opened(builder, scenario), _config(scenario), context=context)
+    state = begin(_opened(builder, scenario), _config(scenario), context=context)
     return Scene(scenario=scenario, succeeded=beside.succeeded, context=context, state=dict(state))
 
 
@@ -184,11 +183,11 @@ def _tool(name: str, part: Part) -> Tool:
 def _carried_out(scene: Scene, invoke: Callable[..., Any], name: str, args: Mapping[str, Json]) -> Json:
     from langchain_core.messages import AIMessage, ToolMessage
 
-    said = list(scene.state.get("messages", ()))
+    said = list(scene.state.get(MESSAGES, ()))
     call = AIMessage(content="", tool_calls=[{"name": name, "args": dict(args), "id": f"call-{len(said)}"}])
-    after = invoke({**scene.state, "messages": [*said, call]}, _config(scene.scenario), context=scene.context)
+    after = invoke({**scene.state, MESSAGES: [*said, call]}, _config(scene.scenario), context=scene.context)
     scene.state = dict(after)
-    last = after["messages"][-1]
+    last = after[MESSAGES][-1]
     if isinstance(last, ToolMessage) and last.status == "error":
         raise GraphToolFailed(str(last.content))
     return read_json(last.content)

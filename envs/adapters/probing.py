@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from envs.adapters.calling import called
+from envs.adapters.graph_parts import runner
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +44,10 @@ def asked(graph: Any, state: Mapping[str, Any], context: Any) -> Asked | None:
 
     config: Any = {"callbacks": [Probe()], "configurable": {}}
     try:
-        if _waits(graph):
-            called(graph.ainvoke, {"input": dict(state), "config": config, "context": context})
-        else:
-            graph.invoke(dict(state), config, context=context)
+        runner(graph)(dict(state), config, context=context)
     except _Stopped as stopped:
         return stopped.asked
     return None
-
-
-def _waits(graph: Any) -> bool:
-    """Whether a node only runs asynchronously."""
-    runnables = [node.runnable for node in graph.builder.nodes.values()]
-    return any(getattr(r, "func", r) is None and getattr(r, "afunc", None) is not None for r in runnables)
 
 
 def _told(messages: Iterable[Any], params: Mapping[str, Any]) -> Asked:

@@ -1,12 +1,14 @@
 """A LangGraph graph is a team: its nodes are the roles, its own nodes run its tools on its state, no model is asked."""
 
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool as langchain_tool
 from langgraph.graph import END, START, MessagesState, StateGraph
-from langgraph.prebuilt import InjectedState, ToolNode, tools_condition
+from langgraph.prebuilt import InjectedState, ToolNode, ToolRuntime, tools_condition
 from langgraph.types import Command
 
 from assembly.sources import source_hash
@@ -149,6 +151,20 @@ def test_its_source_is_that_of_the_graphs_functions() -> None:
     made.add_node("look", ToolNode([another]))
     hashes.add(source_hash(langgraph_team(made, beside(well, answers=("yes",)))))
     assert len(hashes) == 2
+    hashes.add(source_hash(langgraph_team(looking(look_up), beside(well, answers=("yes",)))))
+    assert len(hashes) == 3, "the same tools by name, of another function"
+
+
+def looking(tool: Any) -> Any:
+    """The clerk alone, with one tool in the tool node."""
+    made = begun(Scripted())
+    for name in ("writer", "act", "look"):
+        made.nodes.pop(name)
+    made.add_node("look", ToolNode([tool]))
+    made.add_edge(START, "clerk")
+    made.add_conditional_edges("clerk", tools_condition, {"tools": "look", END: END})
+    made.add_edge("look", "clerk")
+    return made
 
 
 def test_a_last_word_ends_a_case_where_no_tool_does() -> None:
@@ -277,6 +293,54 @@ def test_what_runs_before_the_first_role_runs_when_a_case_opens() -> None:
     team = langgraph_team(made, beside(well, ends=("settle",)))
     assert team.turns.order == ("clerk", "writer")
     assert Session(team, case("A1")).observe("clerk").text.endswith('world {"status": "asked for A1"}')
+
+
+def test_what_runs_before_the_first_role_may_be_asynchronous() -> None:
+    """It is awaited when a case opens, alone or in a graph within the graph."""
+
+    async def prepare(state: State) -> dict[str, Any]:
+        return {"status": f"asked for {state['order']}"}
+
+    inner: Any = StateGraph(State)
+    inner.add_node("prepare", prepare)
+    inner.add_edge(START, "prepare")
+    inner.add_edge("prepare", END)
+    for node in (prepare, inner.compile()):
+        made = looking(look_up)
+        made.edges.discard((START, "clerk"))
+        made.add_node("prepare", node)
+        made.add_edge(START, "prepare")
+        made.add_edge("prepare", "clerk")
+        team = langgraph_team(made, beside(well, answers=("yes",)))
+        assert Session(team, case("A1")).observe("clerk").text.endswith('world {"status": "asked for A1"}')
+
+
+def test_tools_find_the_case_and_the_context() -> None:
+    """The whole case in a ``RunnableConfig``, truth included, and what ``context=`` made of it in the runtime."""
+
+    @langchain_tool("look_up")
+    def asks(order: str, config: RunnableConfig, runtime: ToolRuntime[Desk, State]) -> str:
+        """Look up where an order is."""
+        return f"{config.get('configurable', {})['scenario'].truth['how']} at {runtime.context.shop}"
+
+    made: Any = StateGraph(State, context_schema=Desk)
+    inner = looking(asks)
+    for name in ("clerk", "look"):
+        made.add_node(name, inner.nodes[name].runnable)
+    made.add_edge(START, "clerk")
+    made.add_conditional_edges("clerk", tools_condition, {"tools": "look", END: END})
+    made.add_edge("look", "clerk")
+    given = beside(well, answers=("yes",), context=lambda case: Desk(f"the shop of {case.visible['order']}"))
+    session = Session(langgraph_team(made, given), case("A1"))
+    session.act("clerk", call("look_up"))
+    assert next(r.value for r in session.records if isinstance(r, ToolAnswered)) == "refund at the shop of A1"
+
+
+@dataclass
+class Desk:
+    """A graph's context."""
+
+    shop: str
 
 
 def test_a_graph_that_goes_back_is_a_team_that_hands_back() -> None:
