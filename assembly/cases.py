@@ -59,7 +59,7 @@ def read_cases(path: Path) -> list[Case]:
     """
     found: dict[str, Case] = {}
     problems: list[str] = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), 1):
         if not line.strip():
             continue
         try:

@@ -1,6 +1,5 @@
 """The second look at a file, at what it names: does the team import, has it these roles, terms and scenarios?"""
 
-import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -12,16 +11,11 @@ from assembly.fit import fitting
 from assembly.loading import Draft, draft
 from assembly.problems import unknown
 from assembly.rules import Broken
-from assembly.sections import Scenarios
+from assembly.scenario_check import scenario_problems
 from assembly.user_code import NotUsableError, as_callable, attribute, made, misfits, missing_module, takes
 from envs.candidates import candidates
-from envs.scenarios import read_scenarios
-from runtime.errors import RepertoryError, ServiceUnavailable, TeamError
-from runtime.tools import Contract
-from runtime.types import RewardTerm, Scenario, Team
-
-MOST_SHAPES = 8
-"""Of a scenario file: cases with other keys, of which the world of one is made to see whether it can be."""
+from runtime.errors import TeamError
+from runtime.types import RewardTerm, Team
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +67,7 @@ def check_team(work: Draft, known: Known) -> Team | None:
         problems = (*who, *_imitated(x, team, folder), *_terms(x, team, known, folder))
         for broken in problems:
             work.add(broken)
-        for broken in (*scenario_problems(x, team), *_regressions(x, team, folder)):
+        for broken in scenario_problems(x, team, folder):
             work.add(broken)
     return team
 
@@ -240,105 +234,3 @@ def _usable(key: str, reference: str, folder: Path, wanted: str, arguments: int)
             yield Broken(key, f"{reference} cannot be called{'' if function is None else ' so'}; {wanted}")
     except NotUsableError as error:
         yield Broken(key, str(error))
-
-
-def scenario_problems(x: Experiment, team: Team) -> list[Broken]:
-    """What is wrong with where the team's scenarios come from."""
-    part = x.scenarios
-    files = {"scenarios.file": part.file} if part.file else {
-        "scenarios.train.file": part.train.file, "scenarios.eval.file": part.eval.file,
-    }  # fmt: skip
-    found: dict[str, list[Scenario]] = {}
-    broken: list[Broken] = []
-    for key, file in files.items():
-        if key == "scenarios.train.file" and part.source:
-            continue
-        if file is None:
-            if team.generate is None:
-                section = key.removesuffix(".file")
-                broken.append(Broken(section, f"team {team.name} makes no scenarios of its own; give a file"))
-            continue
-        try:
-            found[key] = read_scenarios(Path(file))
-        except TeamError as error:
-            broken.append(Broken(key, str(error)))
-        except OSError as error:
-            broken.append(Broken(key, f"cannot be read: {error.strerror} ({file})"))
-        except UnicodeError:
-            broken.append(Broken(key, f"is not UTF-8 text ({file})"))
-    own: Iterable[Broken] = () if broken else _recorded(x, team)
-    unfit = [b for key, cases in found.items() for b in _unfit(key, cases, team)]
-    return [*broken, *own, *unfit, *_one_sided(part, found), *_shared(part, found)]
-
-
-def _unfit(key: str, cases: Sequence[Scenario], team: Team) -> Iterable[Broken]:
-    """What the team cannot play: cases that break its own types, and, of each shape, one whose world cannot be made."""
-    for side, schema in team.case_types.items():
-        contract = Contract(schema)
-        wrong = ((s.id, contract.problem(dict(getattr(s, side)))) for s in cases if side in ("visible", "truth"))
-        first = next(((name, problem) for name, problem in wrong if problem), None)
-        if first is not None:
-            name, (message, path) = first
-            yield Broken(key, f"scenario {name}: its {side} part is not what the team declares: {message} at {path}")
-            return
-    shapes = {(*sorted(s.visible), None, *sorted(s.truth)): s for s in reversed(cases)}
-    for scenario in sorted(shapes.values(), key=cases.index)[:MOST_SHAPES]:
-        try:
-            made(team.world, (scenario,), "making its world")
-        except NotUsableError as error:
-            yield Broken(key, f"scenario {scenario.id}: {error}")
-            return
-
-
-def _recorded(x: Experiment, team: Team) -> Iterable[Broken]:
-    """Whether there is something to train on among recorded sessions."""
-    if x.scenarios.source is None or x.scenarios.store is None:
-        return
-    from assembly.recorded import recorded
-
-    try:
-        recorded(x.scenarios, team)
-    except ServiceUnavailable:
-        return  # no fault of the file: the doctor says so
-    except RepertoryError as error:
-        yield Broken("scenarios.store", str(error), ("scenarios",))
-
-
-def _regressions(x: Experiment, team: Team, folder: Path) -> Iterable[Broken]:
-    """Whether the regression cases can be read, are this team's, and leave something to train on."""
-    file, key = x.evaluation.regressions, "evaluation.regressions"
-    if file is None:
-        return
-    from assembly.build import Build
-    from assembly.cases import read_cases
-
-    try:
-        others = sorted({case.session.team for case in read_cases(Path(file))} - {team.name})
-        if others:
-            yield Broken(key, f"has cases of {', '.join(others)}, and the team is {team.name} ({file})")
-        else:
-            Build(x, folder).source("train")
-    except TeamError as error:
-        yield Broken(key, str(error), ("scenarios", "team"))
-    except OSError as error:
-        yield Broken(key, f"cannot be read: {error.strerror} ({file})")
-    except UnicodeError:
-        yield Broken(key, f"is not UTF-8 text ({file})")
-
-
-def _one_sided(part: Scenarios, found: Mapping[str, list[Scenario]]) -> Iterable[Broken]:
-    sides = {part.holds_out(s.id) for s in found.get("scenarios.file", ())}
-    if len(sides) == 1:
-        side = "trained on" if True in sides else "held out"
-        message = f"too few scenarios to split: none would be {side}; add some, or change scenarios.eval_fraction"
-        yield Broken("scenarios.file", message, ("scenarios.eval_fraction",))
-
-
-def _shared(part: Scenarios, found: Mapping[str, list[Scenario]]) -> Iterable[Broken]:
-    if len(found) == 2 and part.train.file != part.eval.file:
-        train, test = ({json.dumps([s.visible, s.truth], sort_keys=True) for s in side} for side in found.values())
-        if both := len(train & test):
-            message = (
-                f"{both} of its {len(test)} scenarios stand in the training file too; held out is held out: drop them"
-            )
-            yield Broken("scenarios.eval.file", message)

@@ -60,6 +60,12 @@ def cases_at(folder: Path, cases: Sequence[Case]) -> Path:
     return file
 
 
+def test_a_case_is_a_line_whatever_it_says(tmp_path: Path) -> None:
+    """People paste what they like, and Unicode has more ends of lines than a file of cases."""
+    odd = replace(generate("train", 1, 2), visible={"case": 2, "said": "one\u2028two\x85three\x0cfour\rfive\nsix"})
+    assert [c.scenario for c in read_cases(cases_at(tmp_path, [went(odd, -4.0)]))] == [odd]
+
+
 # -- never trained on
 
 
@@ -148,6 +154,32 @@ def test_a_file_that_does_not_fit_is_refused(tmp_path: Path) -> None:
         accept(SHOP, [f"evaluation.regressions={file}", "scenarios.train.count=1"], Known(TERMS))
     with pytest.raises(Refused, match=r"evaluation.regressions: has no effect: a PettingZoo environment"):
         accept(SHOP.parents[2] / "experiments" / "tictactoe.yaml", [f"evaluation.regressions={file}"], Known(TERMS))
+
+
+def test_what_else_is_wrong_is_not_said_of_the_cases(tmp_path: Path) -> None:
+    """Scenarios that cannot be read are a fault of their own; a generator that raises is named with its line."""
+    file = cases_at(tmp_path, [went(generate("train", 1, 0), -4.0)])
+    with pytest.raises(Refused) as refused:
+        accept(SHOP, [f"evaluation.regressions={file}", "scenarios.train.file=nowhere.jsonl"], Known(TERMS))
+    assert "scenarios.train.file: cannot be read" in str(refused.value)
+    assert "evaluation.regressions:" not in str(refused.value)
+
+    (tmp_path / "burnt_shop.py").write_text(
+        "from dataclasses import replace\nfrom tests.trainers.little_shop import team as shop\n\n\n"
+        "def generate(split, seed, index):\n    raise OSError('the list has burnt')\n\n\n"
+        "def team():\n    return replace(shop(), generate=generate)\n"
+    )
+    burnt = tmp_path / "burnt_shop.yaml"
+    burnt.write_text(SHOP.read_text().replace("little_shop:team", "burnt_shop:team"))
+    with pytest.raises(Refused, match=r"training scenarios raised OSError at .*burnt_shop.py:6: the list has burnt"):
+        accept(burnt, [f"evaluation.regressions={file}"], Known(TERMS))
+
+
+def test_a_store_that_is_away_is_no_fault_of_a_file_with_cases(tmp_path: Path) -> None:
+    """The doctor and the run say so."""
+    file = cases_at(tmp_path, [went(generate("train", 1, 0), -4.0)])
+    away = ["scenarios.from=live", "scenarios.store=postgresql://nobody:secret@127.0.0.1:1/none"]
+    assert accept(SHOP, [f"evaluation.regressions={file}", *away], Known(TERMS)).team
 
 
 def test_the_path_is_from_the_experiment_files_folder(tmp_path: Path) -> None:
