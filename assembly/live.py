@@ -164,7 +164,7 @@ class LiveRole:
                 version=self.version.name,
                 clock=self._clock,
             )
-        except Exception as error:
+        except (LookupError, TypeError, ValueError) as error:  # what data that is not as expected raises
             raise NotUnderstood(f"the team cannot begin on this case: {type(error).__name__}: {error}") from error
         opened = cast("EpisodeOpened", session.records[0])
         asker = parsed(asked)

@@ -128,24 +128,23 @@ class Player:
         """The answer to a turn that raised. It speaks against the version, unless the case cannot be played."""
         if isinstance(error, NotUnderstood):
             return {"status": "impossible", "message": str(error)}
-        if missing := self._missing(session, before):
-            told = f"the case has no {', '.join(missing)}, which {self.team} cannot do without: "
-            return {"status": "impossible", "message": f"{told}{type(error).__name__}: {error}"}
+        if isinstance(error, KeyError) and (missing := self._missing(session, before, error.args[0])):
+            return {"status": "impossible", "message": f"the case has no {missing}, and {self.team} asks for it"}
         _log.error("session %s of %s %s: its turn failed", session, self.team, self.alias, exc_info=error)
         over = Over(session=session, version=self.alias, failed=True)
         self._store.write(lambda c: settle(c, self.team, over, self._clock()))
         return {"status": "failed", "message": f"{type(error).__name__}: {error}"}
 
-    def _missing(self, session: str, before: Snapshot) -> list[str]:
-        """What a session's case, if it was sent and not drawn, lacks that the team's own cases have."""
+    def _missing(self, session: str, before: Snapshot, key: object) -> str:
+        """The part of a session's case that the key should be in, if the case was sent and the team's own have it."""
         records = self._store.read(lambda c: history.of_session(c, self.team, session))
         payload: Any = cast("Mapping[str, Any]", before.state)["payload"]
         case = next((r.case for r in records if isinstance(r, EpisodeOpened)), None) or payload.get("open")
         if self.version.team.generate is None or case is None:
-            return []
+            return ""
         usual = self.version.team.generate("eval", 0, 0)
-        parts = {"visible": usual.visible, "truth": usual.truth}
-        return [f"{part}.{key}" for part, keys in parts.items() for key in keys if key not in case.get(part, {})]
+        parts = {"truth": usual.truth, "visible": usual.visible}
+        return next((f"{p}.{key}" for p, own in parts.items() if key in own and key not in case.get(p, {})), "")
 
     def _settled(self, asked: Asked) -> Answer | None:
         """The answer where nothing is to be played."""

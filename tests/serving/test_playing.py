@@ -162,9 +162,17 @@ def test_a_case_that_lacks_its_truth_speaks_against_no_version(version: Version,
         if answer["status"] == "ok":
             answer = player.turn(session, f"t{turn}")
     assert answer["status"] == "impossible"
-    assert "the case has no visible." in answer.get("message", "")
-    assert "truth.cause" in answer.get("message", "")
+    assert "the case has no truth.cause" in answer.get("message", "")
     assert not store.read(lambda c: news(c, TEAM))
+
+
+def test_a_version_that_raises_for_another_reason_is_judged_by_it(version: Version, store: Store) -> None:
+    """Though the case has no truth, as live ones have none: what was raised is not about that."""
+    make_tables(store)
+    session = opened(store, payload={"open": {"id": "live", "visible": {}, "truth": {}, "seed": 0}})
+    assert Raising(version, "v1", store).turn(session, "t0")["status"] == "failed"
+    (told,) = store.read(lambda c: news(c, TEAM))
+    assert told.outcome.error
 
 
 class Raising(Player):
