@@ -221,7 +221,7 @@ def _judging(desk: Desk) -> Callable[[Request], Awaitable[Response]]:
 def _ending(desk: Desk) -> Callable[[Request], Awaitable[Response]]:
     async def end(request: Request) -> Response:
         given = await _read(request, Over)
-        if not desk.finish(given.session, given.outcome, given.success):
+        if not await desk.finish(given.session, given.outcome, given.success):
             raise Refused(404, "no_such_session", "no conversation of that name is open")
         return JSONResponse({"ended": True})
 

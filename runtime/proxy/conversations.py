@@ -5,6 +5,7 @@ goes on with a conversation if it begins with what was answered there, or if it 
 what was asked to no avail. Two that say the same at the same time are two.
 """
 
+import asyncio
 import uuid
 from collections import Counter, OrderedDict
 from dataclasses import dataclass, field
@@ -46,6 +47,10 @@ class Conversation:
     """Some of its records were lost: it is not to be learnt from."""
     busy: int = 0
     """Requests of it that are being answered."""
+    quiet: asyncio.Event = field(default_factory=asyncio.Event)
+    """There are none, and there has been one."""
+    over: bool = False
+    """It is no longer open: what is answered now is no part of it."""
     turns: Counter[str] = field(default_factory=Counter[str])
     """Decisions of each role so far."""
     pending: dict[str, Pending] = field(default_factory=dict[str, Pending])
@@ -101,6 +106,7 @@ class Conversations:
         """Note that a role asks."""
         found.seen_at = at
         found.busy += 1
+        found.quiet.clear()
         found.asked[asked.point, role] = "open"
         self._find_by(found, asked.point)
         self._open.move_to_end(found.id)
@@ -108,8 +114,10 @@ class Conversations:
     def answered(self, found: Conversation, role: str, point: str, said: Spoken | None) -> None:
         """Note what came of it; None: nothing."""
         found.busy -= 1
+        if not found.busy:
+            found.quiet.set()
         found.asked[point, role] = "failed" if said is None else "answered"
-        if said is not None:
+        if said is not None and not found.over:
             (after,) = chained(point, [said])
             found.authors[after] = role
             self._find_by(found, after)
@@ -129,6 +137,7 @@ class Conversations:
 
     def close(self, found: Conversation) -> Conversation:
         """Forget a conversation."""
+        found.over = True
         self._open.pop(found.id, None)
         self._names.pop(found.name, None)
         for point in found.points:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from time import monotonic
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -25,6 +26,9 @@ LOOKED_UP_S = 2.0
 """How long the store may take to tell of a conversation that names itself (s): then it begins anew."""
 LOOK_S = 1.0
 """Pause between two looks for conversations that are over (s)."""
+SETTLED_S = 2.0
+"""How long a conversation's end waits for answers that are still on their way (s): a program may say that it is over as
+soon as it has read the last one, which is before that is on record."""
 
 
 class Desk:
@@ -78,7 +82,8 @@ class Desk:
             made += telling.decisions(exchange, said, spent, at)
         spoken = heard.spoken() if heard else None
         self._open.answered(found, exchange.role, exchange.asked.point, spoken)
-        self._ledger.note(found, made)
+        if not found.over:
+            self._ledger.note(found, made)
 
     def abandon(self, exchange: Exchange) -> None:
         """A question whose answer went through and cannot be kept: it was too long, or compressed in an unknown way."""
@@ -96,10 +101,14 @@ class Desk:
         self._ledger.judge(about, said)
         return True
 
-    def finish(self, name: str, outcome: Mapping[str, Json], success: bool) -> bool:
-        """End a conversation; whether it was open."""
+    async def finish(self, name: str, outcome: Mapping[str, Json], success: bool) -> bool:
+        """End a conversation, after the answers in it that are on their way; whether it was open."""
         found = self._open.named(name)
         if found is None:
+            return False
+        with suppress(TimeoutError):
+            await asyncio.wait_for(found.quiet.wait(), SETTLED_S)
+        if found.over:
             return False
         self._over(self._open.close(found), outcome, success=success, cut=False)
         return True

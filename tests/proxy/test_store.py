@@ -1,6 +1,8 @@
 """A store that is full, away or stuck is no matter of the program's; feedback and ends come by HTTP."""
 
+import asyncio
 import fcntl
+import json
 import logging
 import os
 import re
@@ -15,7 +17,12 @@ from typing import Any
 import httpx2
 import pytest
 
-from runtime.proxy.settings import Bounds
+from runtime.proxy.asked import asked_of
+from runtime.proxy.desk import Desk
+from runtime.proxy.exchange import Exchange, Spent
+from runtime.proxy.ledger import Ledger
+from runtime.proxy.said import Said
+from runtime.proxy.settings import Bounds, Roles, Settings
 from runtime.recorded import recorded_sessions
 from runtime.records import Decided, EpisodeEnded, Feedback
 from runtime.store import open_store
@@ -170,6 +177,68 @@ def test_a_conversation_is_judged_and_ended(tmp_path: Path) -> None:
     assert (second.session, second.reward, second.truncated) == ("mine.2", None, True)
     assert [r.turn for r in second.told() if isinstance(r, Decided)] == [0, 1]
     assert [r.value for r in first.told() if isinstance(r, Feedback)] == [0.5]
+
+
+HELLO = {"role": "user", "content": "hello"}
+HI = Said(text="hi", calls=(), finish="stop")
+
+
+@contextmanager
+def desk(place: Path) -> Generator[Desk]:
+    """The conversations alone, without a server: what is on its way stays there until a test says so."""
+    settings = Settings(upstream="http://x/v1", store=f"sqlite:///{place}", roles=Roles(team=TEAM))
+    made = Desk(settings, Ledger(open_store(settings.store, "normal"), TEAM, 100))
+    yield made
+    made.close()
+
+
+async def asks(desk: Desk, *more: dict[str, str], name: str = "") -> Exchange:
+    asked = asked_of(json.dumps({"model": "m", "messages": [HELLO, *more]}).encode())
+    assert asked is not None
+    return await desk.begin(asked, {"x-session-id": name})
+
+
+def answers(desk: Desk, exchange: Exchange) -> None:
+    desk.end(exchange, HI, HI, Spent(model="x/m", ms=1.0))
+
+
+def test_an_end_waits_for_the_answer_that_is_on_its_way(tmp_path: Path) -> None:
+    """A program may know the last answer, and say that it was the last, before it is on record."""
+
+    async def ends_early(desk: Desk) -> bool:
+        exchange = await asks(desk, name="s")
+        ending = asyncio.create_task(desk.finish("s", {"paid": 1}, success=True))
+        await asyncio.sleep(0)
+        answers(desk, exchange)
+        return await ending
+
+    with desk(tmp_path / "s.db") as made:
+        assert asyncio.run(ends_early(made))
+    *before, ended = records_of(tmp_path / "s.db", "s")
+    assert [r.kind for r in before] == ["episode_opened", "model_called", "observed", "decided", "sent"]
+    assert isinstance(ended, EpisodeEnded)
+    assert (ended.success, ended.outcome) == (True, {"paid": 1})
+
+
+def test_an_answer_that_comes_after_the_end_is_no_part_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing stands behind an end, and whoever goes on from there begins another conversation."""
+    monkeypatch.setattr("runtime.proxy.desk.SETTLED_S", 0.0)
+
+    async def answered_late(desk: Desk) -> tuple[str, str]:
+        first, late = await asks(desk, name="s"), await asks(desk, name="s")
+        answers(desk, first)
+        assert await desk.finish("s", {}, success=True)
+        answers(desk, late)
+        other = await asks(desk, {"role": "assistant", "content": HI.text}, HELLO)
+        answers(desk, other)
+        return first.found.id, other.found.id
+
+    with desk(tmp_path / "s.db") as made:
+        first, other = asyncio.run(answered_late(made))
+    assert other != first
+    kinds = [r.kind for r in records_of(tmp_path / "s.db", "s")]
+    assert kinds == ["episode_opened", "model_called", "observed", "decided", "sent", "episode_ended"]
+    assert any(isinstance(r, Decided) for r in records_of(tmp_path / "s.db", other))
 
 
 def test_a_silent_conversation_is_over(tmp_path: Path, wait_until: WaitUntil) -> None:
