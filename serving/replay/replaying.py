@@ -5,19 +5,19 @@ differs, what was recorded says nothing any more: then the simulated world answe
 recorded before, and the replay stops where there is none.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import exp
 from typing import Any
 
-from assembly.driving import told, turn_of
+from assembly.driving import Driven
 from assembly.live import OF_A_SESSION
 from assembly.paid import Compared, paid_in
 from assembly.recorded import playable
 from assembly.versions import Version
 from envs.asking import ask
-from envs.session import Sampled, Session
-from policies.playing import Choice
+from envs.session import Session
+from policies.playing import Choice, Playable, Turn
 from runtime.errors import RepertoryError
 from runtime.recorded import RecordedSession
 from runtime.records import Decided, EpisodeOpened, Fault, Observed, Record, ToolAnswered, ToolCall
@@ -113,6 +113,21 @@ class _Stop(Exception):
     """There is nothing to go on with."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Watched:
+    """A seat of which each choice is told before it is carried out (``policies.playing.Playable``)."""
+
+    seat: Playable
+    tell: Callable[[AgentId, Choice], None]
+
+    def decide(self, turns: Sequence[Turn], greedy: bool) -> Sequence[Choice]:
+        """What the seat decides."""
+        choices = self.seat.decide(turns, greedy)
+        for turn, choice in zip(turns, choices, strict=True):
+            self.tell(turn.agent, choice)
+        return choices
+
+
 class _Run:
     """A replay as it goes on."""
 
@@ -131,13 +146,7 @@ class _Run:
         team, opened = self._version.team, self.records[0]
         if not isinstance(opened, EpisodeOpened) or opened.team != team.name:
             raise NotReplayed(f"session {recorded.session} is one of {recorded.team}, not of {team.name}")
-        times = iter([opened.at, *(r.at for r in self.records if isinstance(r, Observed))])
-        last = [opened.at]
-
-        def clock() -> float:
-            last[0] = next(times, last[0])
-            return last[0]
-
+        self._at = opened.at
         try:
             return Session(
                 team,
@@ -145,7 +154,7 @@ class _Run:
                 seed=opened.seed,
                 correlation_id=recorded.session,
                 version=self._version.name,
-                clock=clock,
+                clock=lambda: self._at,
             )
         except Exception as error:
             raise NotReplayed(
@@ -154,46 +163,32 @@ class _Run:
 
     def play(self) -> str:
         """To the end; why it stopped before that, or nothing."""
+        seats = {agent: _Watched(seat, self._compare) for agent, seat in self._version.seats.items()}
+        judge = self._version.judge if self._version.judge.terms else None
+        driven = Driven(self.session, seats, judge, greedy=self._greedy)
+        times = (r.at for r in self.records if isinstance(r, Observed))
         try:
-            while not self.session.ended:
-                self._step()
+            while not driven.over:
+                for _ in driven.to_act:
+                    self._at = next(times, self._at)
+                driven.step()
         except _Stop as reason:
             return str(reason)
         return ""
 
-    def _step(self) -> None:
-        session, agents = self.session, self.session.to_act
-        since = len(session.records)
-        choices: dict[AgentId, Choice] = {}
-        for agent in agents:
-            (choices[agent],) = self._version.seats[agent].decide([turn_of(session, agent)], self._greedy)
-            told(session, agent, choices[agent])
-        if self.parting is None:
-            self._compare(choices)
-        sampled = {a: Sampled(c.logp, c.probabilities) for a, c in choices.items()}
-        if len(agents) == 1:
-            session.act(agents[0], choices[agents[0]].action, sampled[agents[0]])
-        else:
-            session.act_all({a: c.action for a, c in choices.items()}, sampled)
-        if self._version.judge.terms:
-            session.note(self._version.judge(session, since).records)
-
-    def _compare(self, choices: Mapping[AgentId, Choice]) -> None:
-        """Whether everybody decides as recorded; who does not first."""
-        for agent, choice in choices.items():
-            seen = self.session.observe(agent)
-            call = _call(seen, choice.action)
-            was = self._decided.get((agent, seen.turn))
-            if was is not None and call is not None and _same(was.call, call):
-                self.agreed += 1
-                continue
-            if was is not None and call is None and not was.call.tool:
-                self.agreed += 1
-                continue
-            self.parting = self._parting(seen, was, call, choice)
-            if reason := self._no_world():
-                raise _Stop(reason)
+    def _compare(self, agent: AgentId, choice: Choice) -> None:
+        """Whether an agent decides as recorded; the first one that does not parts the two."""
+        if self.parting is not None:
             return
+        seen = self.session.observe(agent)
+        call = _call(seen, choice.action)
+        was = self._decided.get((agent, seen.turn))
+        if was is not None and (not was.call.tool if call is None else _same(was.call, call)):
+            self.agreed += 1
+            return
+        self.parting = self._parting(seen, was, call, choice)
+        if reason := self._no_world():
+            raise _Stop(reason)
 
     def _parting(self, seen: Observation, was: Decided | None, call: ToolCall | None, choice: Choice) -> Parting:
         saw = self._seen.get((seen.agent, seen.turn))

@@ -1,5 +1,6 @@
 """Replays of teams that all act at once, and of roles that decide by rule and tell no probabilities."""
 
+import dataclasses
 from random import Random
 
 import pytest
@@ -12,11 +13,11 @@ from policies.playing import RulePolicy
 from rewards.mix import Mix, Weighted
 from rewards.terms import TERMS
 from runtime.recorded import RecordedSession
-from runtime.records import Decided, EpisodeOpened, ToolCall
+from runtime.records import Decided, EpisodeOpened, Observed, ToolAnswered, ToolCall
 from runtime.types import Observation, Scenario, ScriptedPolicy, Team
 from serving.replay.replaying import replayed
 from serving.replay.words import lines_of
-from tests.envs.toys import at_once, clinic
+from tests.envs.toys import DOCTOR, NURSE, at_once, clinic
 
 PATIENT = Scenario(id="patient", visible={"age": 7}, truth={"ill": "flu"}, seed=5)
 
@@ -42,15 +43,17 @@ def by(rule: ScriptedPolicy, team: Team) -> Version:
     return Version(name=rule.__name__, team=team, seats=seats, judge=Mix([Weighted(TERMS["solved"])]))
 
 
-def recorded(version: Version) -> RecordedSession:
-    """A session of that version, as the live runtime records it."""
-    session = Session(version.team, PATIENT, correlation_id="s", version=version.name, clock=lambda: 1.0)
+def recorded(version: Version, pace: float = 0.0) -> RecordedSession:
+    """A session of that version, as the live runtime records it; a decision takes ``pace`` (s)."""
+    at = [1.0]
+    session = Session(version.team, PATIENT, correlation_id="s", version=version.name, clock=lambda: at[0])
     opened = session.records[0]
     assert isinstance(opened, EpisodeOpened)
     session.records[0] = opened.model_copy(update={"case": case_of(PATIENT)})
     driven = Driven(session, version.seats, version.judge)
     while not driven.over:
         driven.step()
+        at[0] += pace
     return RecordedSession(
         team=version.team.name,
         session="s",
@@ -78,6 +81,17 @@ def test_the_same_rule_does_the_same(team: Team) -> None:
     assert replay.agreed == sum(isinstance(r, Decided) for r in told.told()) > 0
 
 
+def test_what_was_read_is_as_old_as_it_was() -> None:
+    """An agent that is told how old its readings are sees in a replay what it saw: time is that of the record."""
+    nurse = dataclasses.replace(NURSE, max_age_s=10.0)
+    version = by(first, clinic(roles=(nurse, DOCTOR)))
+    told = recorded(version, pace=6.0)
+    replay = replayed(version, told)
+    seen = [r.text for r in told.told() if isinstance(r, Observed)]
+    assert [r.text for r in replay.records if isinstance(r, Observed)] == seen
+    assert (replay.parting, replay.stopped) == (None, "")
+
+
 def test_in_a_round_the_one_who_decides_otherwise_is_named() -> None:
     """The others of the round agree; what was seen is the same, since all decide before anybody acts."""
     replay = replayed(by(doctor_last, at_once(2)), recorded(by(first, at_once(2))))
@@ -87,6 +101,27 @@ def test_in_a_round_the_one_who_decides_otherwise_is_named() -> None:
     assert [o.was for o in replay.parting.options if o.was is not None] == []
     assert replay.stopped == ""
     assert "doctor/0" in "\n".join(lines_of(replay, "v2"))
+
+
+def moved_by_odd_news(seen: Observation, _chance: Random) -> int:
+    """The first legal call; the last one after an answer that nobody expects."""
+    legal = [i for i, ok in enumerate(seen.mask) if ok]
+    return legal[-1] if "odd" in seen.text else legal[0]
+
+
+def test_a_world_that_answered_otherwise_cannot_go_on() -> None:
+    """What was recorded is what is seen; once the two part, that world can no longer take the place of the record."""
+    told = recorded(by(first, clinic()))
+    records = told.told()
+    place = next(i for i, r in enumerate(records) if isinstance(r, ToolAnswered))
+    records[place] = records[place].model_copy(update={"value": {"odd": 1}})
+    changed = told.model_copy(update={"records": tuple(r.model_dump_json() for r in records)})
+    replay = replayed(by(moved_by_odd_news, clinic()), changed)
+    assert [r.value for r in replay.records if isinstance(r, ToolAnswered)] == [{"odd": 1}]
+    assert replay.parting
+    assert "odd" in replay.parting.sees
+    assert "answered otherwise than recorded" in replay.stopped
+    assert replay.paid.verdict() == "unknown"
 
 
 def test_a_call_that_nobody_has_is_told_as_it_is() -> None:
