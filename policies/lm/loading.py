@@ -68,7 +68,10 @@ def _cached(name: str) -> Path:
 
     try:
         return Path(snapshot_download(name, local_files_only=True))
-    except (LocalEntryNotFoundError, HFValidationError, OSError) as error:
+    except HFValidationError:
+        known = f"{', '.join(PACKAGED)} or {TINY}"
+        raise WeightsMissing(f"{name} is not here; name a directory or GGUF file that is, {known}") from None
+    except (LocalEntryNotFoundError, OSError) as error:
         raise WeightsMissing(
             f"model {name!r} is no directory here, and the local cache does not have it ({type(error).__name__}); "
             f"nothing is downloaded by itself: get it with `hf download {name}`, or give a directory, "

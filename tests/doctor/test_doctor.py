@@ -226,7 +226,12 @@ def test_missing_weights(capsys: pytest.CaptureFixture[str], prompted: Path, mon
     """Exit 3 with the way to get them; nothing is downloaded."""
     monkeypatch.setenv("PORT", "9")
     (prompted.parent / "empty").mkdir()
-    for model, seen in (("nobody/nothing", "hf download nobody/nothing"), ("./empty", "config.json")):
+    wanted = {
+        "nobody/nothing": "hf download nobody/nothing",
+        "./empty": "config.json",
+        "/no/such/model": "/no/such/model is not here",
+    }
+    for model, seen in wanted.items():
         code, found = asked(capsys, f"policies.clerk={{kind: prompted, model: {model}}}", file=prompted)
         assert code == 3
         assert seen in found["model of clerk"]["seen"]
