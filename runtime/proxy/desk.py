@@ -23,7 +23,8 @@ from runtime.seams import Clock, now
 
 _log = logging.getLogger(__name__)
 LOOKED_UP_S = 2.0
-"""How long the store may take to tell of a conversation that names itself (s): then it begins anew."""
+"""How long the store may take to tell of a conversation that names itself (s): then it goes on as if it were new, and
+nobody learns from it, since it may not be."""
 LOOK_S = 1.0
 """Pause between two looks for conversations that are over (s)."""
 SETTLED_S = 2.0
@@ -144,19 +145,21 @@ class Desk:
         """A conversation that the program names: as it stands in the store, or another of its name if it is over."""
         own, count = name, 1
         records = await self._read(own)
-        while any(isinstance(r, EpisodeEnded) for r in records):
+        while any(isinstance(r, EpisodeEnded) for r in records or ()):
             count += 1
             own = f"{name}.{count}"
             records = await self._read(own)
         found = self._open.begin(at, name, own)
-        telling.resumed(found, records, *self._served)
+        telling.resumed(found, records or (), *self._served)
+        found.lost = records is None
         return found
 
-    async def _read(self, name: str) -> Sequence[Record]:
+    async def _read(self, name: str) -> Sequence[Record] | None:
+        """What is on record of a conversation; None: the store does not say."""
         try:
             return await asyncio.wait_for(asyncio.to_thread(self._ledger.read, name), LOOKED_UP_S)
         except (TimeoutError, SQLAlchemyError, RepertoryError):
-            return ()
+            return None
 
     def _over(
         self, found: Conversation, outcome: Mapping[str, Json], *, success: bool = False, cut: bool = True

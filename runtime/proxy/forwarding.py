@@ -68,8 +68,6 @@ class Heard:
     response: httpx2.Response
     limit: int
     """Bytes that are kept."""
-    broken: bool = False
-    """The upstream broke off."""
     size: int = 0
     _parts: list[bytes] = field(default_factory=list[bytes])
 
@@ -108,7 +106,6 @@ async def passed_back(heard: Heard, send: Send, more: Iterable[Header]) -> None:
             heard.add(part)
             await send({"type": "http.response.body", "body": part, "more_body": True})
     except httpx2.HTTPError:
-        heard.broken = True
         return
     await send({"type": "http.response.body", "body": b""})
 

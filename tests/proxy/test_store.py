@@ -24,8 +24,8 @@ from runtime.proxy.ledger import Ledger
 from runtime.proxy.said import Said
 from runtime.proxy.settings import Bounds, Roles, Settings
 from runtime.recorded import recorded_sessions
-from runtime.records import Decided, EpisodeEnded, Feedback
-from runtime.store import open_store
+from runtime.records import Decided, EpisodeEnded, Feedback, Sent
+from runtime.store import StoreBusy, open_store
 from tests.conftest import WaitUntil
 from tests.llm.providers import provider
 from tests.proxy.house import KEY, TEAM, recording, records_of, words
@@ -239,6 +239,22 @@ def test_an_answer_that_comes_after_the_end_is_no_part_of_it(tmp_path: Path, mon
     kinds = [r.kind for r in records_of(tmp_path / "s.db", "s")]
     assert kinds == ["episode_opened", "model_called", "observed", "decided", "sent", "episode_ended"]
     assert any(isinstance(r, Decided) for r in records_of(tmp_path / "s.db", other))
+
+
+def test_what_the_store_does_not_tell_of_is_not_learnt_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name that cannot be looked up may be that of a conversation that has begun: it goes on, and has no end."""
+
+    def is_away(*_: object) -> None:
+        raise StoreBusy("the store", 1.0)
+
+    with provider(words("hi")) as upstream:
+        with recording(tmp_path / "s.db", upstream.url) as recorded:
+            monkeypatch.setattr(recorded.ledger, "read", is_away)
+            assert ask(recorded.url, "s").status_code == 200
+        assert [type(r) for r in recorded.records("s")][-1] is Sent
+    store = open_store(f"sqlite:///{tmp_path / 's.db'}")
+    assert list(recorded_sessions(store, TEAM)) == []
+    store.close()
 
 
 def test_a_silent_conversation_is_over(tmp_path: Path, wait_until: WaitUntil) -> None:

@@ -13,7 +13,7 @@ import openai
 import pytest
 
 from runtime.proxy.settings import Bounds
-from runtime.records import Decided, ModelCalled, ToolCall
+from runtime.records import Decided, EpisodeEnded, ModelCalled, ToolCall
 from tests.conftest import WaitUntil
 from tests.llm.providers import Behaviour, Handler, closes, hangs, provider, status
 from tests.proxy.house import KEY, TOOL, Recording, calls, recording, streams, words
@@ -226,6 +226,20 @@ def test_a_body_is_bounded(tmp_path: Path) -> None:
     with provider(words("no")) as upstream, recording(tmp_path / "s.db", upstream.url, bounds=bounds) as recorded:
         assert sent(f"{recorded.url}/v1", user="x" * 1000).status_code == 413
         assert not upstream.asked
+
+
+def test_an_answer_that_is_too_long_to_keep_goes_through(tmp_path: Path) -> None:
+    """Whole; the conversation lacks it, and so has no end and is not learnt from."""
+    bounds = Bounds(answer_bytes=1000)
+    long = "x" * 2000
+    with (
+        provider(words("Found."), words(long)) as upstream,
+        recording(tmp_path / "s.db", upstream.url, bounds=bounds) as recorded,
+    ):
+        assert "Found." in sent(f"{recorded.url}/v1").text
+        assert sent(f"{recorded.url}/v1").json()["choices"][0]["message"]["content"] == long
+    assert decided(recorded) == [ToolCall(tool="answer", args={"text": "Found."})]
+    assert not [r for r in recorded.records("s") if isinstance(r, EpisodeEnded)]
 
 
 def test_only_so_many_are_worked_on_at_once(tmp_path: Path, wait_until: WaitUntil) -> None:
