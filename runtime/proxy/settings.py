@@ -48,7 +48,7 @@ class Bounds(Closed):
     idle_s: float = Field(default=900.0, gt=0)
     """When a conversation is over because nobody went on with it (s)."""
     conversations: int = Field(default=10_000, gt=0)
-    """Conversations that are remembered: of the others, only those that name themselves go on."""
+    """Conversations that are open at once; beyond them, the one that was longest silent ends."""
     unwritten: int = Field(default=2_000, gt=0)
     """Groups of records that may wait for the store; more are dropped, and that is said."""
 
