@@ -8,7 +8,7 @@ COLOURS = ("#3b6fb6", "#c2571a", "#3f7d3a", "#8a4fa3")
 
 
 def _name(labels: Mapping[str, str]) -> str:
-    return labels.get("agent_id") or (f"held out, {labels['player']}" if "player" in labels else "training")
+    return f"held out, {labels['player']}" if "player" in labels else labels.get("agent_id") or "training"
 
 
 def draw(panels: Mapping[str, list[dict[str, Any]]], iteration: Mapping[float, int], mark: int, path: Path) -> Path:

@@ -3,6 +3,7 @@
 With ``REPERTORY_PICTURES=FOLDER`` the page's pictures are written there.
 """
 
+import json
 import os
 import re
 import subprocess
@@ -36,6 +37,8 @@ SHOWN = (
     "Entropy (nat)", "Variance explained by the critic",
 )  # fmt: skip
 """Panels of the training dashboard that the page shows."""
+EVERY, STEP_S = "100ms", 0.1
+"""How often Prometheus reads the port, and is asked about (s): an iteration may take a third of a second."""
 
 
 @dataclass(frozen=True)
@@ -69,11 +72,11 @@ def seen(tmp_path_factory: pytest.TempPathFactory, wait_until: WaitUntil) -> Ite
         wait_until(lambda: list(folder.glob("runs/*/*/targets/*.json")) or run.poll(), "the run's port", 300)
         (targets,) = folder.glob("runs/*/*/targets")
         began = time.time()
-        with prometheus(folder / "prometheus", [targets]) as server:
+        with prometheus(folder / "prometheus", [targets], EVERY) as server:
             assert run.wait(timeout=900) == 0, (folder / "log").read_text()
             asks = {p.title: [a.expr.replace("$agent", ".*") for a in p.asks] for p in TRAINING.panels}
-            series = {t: [s for a in asks[t] for s in server.over_time(a, began, time.time())] for t in SHOWN}
-            (counted,) = server.over_time("rl_iteration", began, time.time())
+            series = {t: [s for a in asks[t] for s in server.over_time(a, began, time.time(), STEP_S)] for t in SHOWN}
+            (counted,) = server.over_time("rl_iteration", began, time.time(), STEP_S)
         yield Seen(targets.parent, series, {float(at): int(float(n)) for at, n in counted["values"]})
     finally:
         run.terminate()
@@ -117,10 +120,29 @@ def test_the_first_iteration_that_is_out_of_range_is_named(seen: Seen) -> None:
     usual = max(kl[FAULTY][10 : PLANTED - 1])
     first = next(i for i, value in enumerate(kl[FAULTY], 1) if i >= 11 and value > 2 * usual)
     assert PLANTED <= first <= PLANTED + 2
+    assert max(kl[FAULTY][PLANTED:]) > 10 * usual
+    assert max(kl[OTHER][PLANTED:]) < 2 * max(kl[OTHER][10 : PLANTED - 1]), "the packer's stays where it was"
+
+
+def test_the_faulty_agents_critic_has_nothing_left_to_foretell(seen: Seen) -> None:
+    """The clerk's explained variance falls to nothing."""
+    panel = "Variance explained by the critic"
+    assert median(of(seen, panel, FAULTY, 15, PLANTED - 1)) > 0.2
+    assert abs(median(of(seen, panel, FAULTY, 40, 45))) < 0.05
+
+
+def test_no_alarm_goes_off(seen: Seen) -> None:
+    """The run ends as any other, and no reward left the range of the alert rules: somebody has to look."""
+    assert json.loads((seen.directory / "result.json").read_text())["status"] == "done"
+    ranges = json.loads((seen.directory / "gates.json").read_text())["ranges"]
+    for agent in (FAULTY, OTHER):
+        lowest, highest = ranges[agent]
+        assert all(lowest <= v <= highest for v in of(seen, "Reward of a decision", agent, 1, 45))
 
 
 def test_the_faulty_agent_ends_at_a_coin(seen: Seen) -> None:
-    """Entropy: the clerk's is ln 2, the packer's follows less far."""
+    """Entropy: the clerk's is ln 2 within five iterations, the packer's follows less far."""
+    assert max(r.agents[FAULTY].entropy or 0.0 for r in iterations(seen)[PLANTED : PLANTED + 5]) > 0.68
     entropy = {a: median(of(seen, "Entropy (nat)", a, 40, 45)) for a in (FAULTY, OTHER)}
     assert entropy[FAULTY] == pytest.approx(0.693, abs=0.02)
     assert entropy[OTHER] < entropy[FAULTY] - 0.1
