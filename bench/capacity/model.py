@@ -1,7 +1,7 @@
 """A machine as queues (simpy): parts that do one thing at a time, a store with one writer, cores that all share."""
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
@@ -41,9 +41,9 @@ class Layout:
     def more(self, name: str) -> "Layout":
         """Twice as many of that."""
         counts = {p: n * (2 if p == name else 1) for p, n in self.parts.items()}
-        return Layout(
+        return replace(
+            self,
             cores=self.cores * (2 if name == CORES else 1),
-            speed=self.speed,
             parts=counts,
             stores=self.stores * (2 if name == STORE else 1),
             redis=self.redis * (2 if name == REDIS else 1),
@@ -74,6 +74,7 @@ class _House:
     """The queues."""
 
     def __init__(self, stops: Sequence[Stop], layout: Layout, chance: Random) -> None:
+        layout = whole(stops, layout)
         self.env, self.layout, self.chance, self.stops = simpy.Environment(), layout, chance, stops
         make = self._several
         self.cores = simpy.Resource(self.env, capacity=layout.cores)
@@ -135,7 +136,7 @@ class _House:
 
 def at_rate(stops: Sequence[Stop], layout: Layout, rate: float, sessions: int, seed: int = 0) -> Simulated:
     """Sessions that come by chance at a rate (1/s), whoever is ready; until the last one is over."""
-    house = _House(stops, _whole(stops, layout), Random(seed))
+    house = _House(stops, layout, Random(seed))
 
     def coming() -> Generator[Any]:
         for number in range(sessions):
@@ -149,7 +150,7 @@ def at_rate(stops: Sequence[Stop], layout: Layout, rate: float, sessions: int, s
 
 def at_once(stops: Sequence[Stop], layout: Layout, window: int, sessions: int, seed: int = 0) -> Simulated:
     """So many sessions at any time, the next one as soon as one ends."""
-    house = _House(stops, _whole(stops, layout), Random(seed))
+    house = _House(stops, layout, Random(seed))
     numbers: Iterator[int] = iter(range(sessions))
 
     def seat() -> Generator[Any]:
@@ -162,7 +163,6 @@ def at_once(stops: Sequence[Stop], layout: Layout, window: int, sessions: int, s
     return house.simulated()
 
 
-def _whole(stops: Sequence[Stop], layout: Layout) -> Layout:
+def whole(stops: Sequence[Stop], layout: Layout) -> Layout:
     """The layout with every part that a session passes."""
-    parts = dict.fromkeys((s.part for s in stops), 1) | dict(layout.parts)
-    return Layout(cores=layout.cores, speed=layout.speed, parts=parts, stores=layout.stores, redis=layout.redis)
+    return replace(layout, parts=dict.fromkeys((s.part for s in stops), 1) | dict(layout.parts))

@@ -1,9 +1,9 @@
 """From costs to a plan: what is full first at a million sessions a day, and what is doubled then."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from bench.capacity.model import Layout, Simulated, Stop, at_rate
+from bench.capacity.model import CORES, REDIS, STORE, Layout, Simulated, Stop, at_rate, whole
 
 SESSIONS_A_DAY = 1_000_000
 PEAK = 2.5
@@ -34,8 +34,7 @@ def peak_rate(sessions_a_day: float = SESSIONS_A_DAY) -> float:
 def plan(stops: Sequence[Stop], layout: Layout, rate: float, minutes: float = MINUTES) -> list[Step]:
     """Double what is fullest until nothing is full any more."""
     steps: list[Step] = []
-    parts = dict.fromkeys((s.part for s in stops), 1) | dict(layout.parts)
-    layout = replace(layout, parts=parts)
+    layout = whole(stops, layout)
     for _ in range(STEPS):
         simulated = at_rate(stops, layout, rate, sessions=int(rate * minutes * 60))
         full = simulated.fullest if simulated.used[simulated.fullest] > FULL else None
@@ -48,8 +47,6 @@ def plan(stops: Sequence[Stop], layout: Layout, rate: float, minutes: float = MI
 
 def full_at(stops: Sequence[Stop], cores: int) -> dict[str, float]:
     """Sessions a second at which each part has no time left, by its own work alone."""
-    from bench.capacity.model import CORES, REDIS, STORE
-
     cpu = sum(s.cost.cpu_s + s.cost.held_s + s.redis_s for s in stops)
     shared = {CORES: cpu / cores, STORE: sum(s.cost.held_s for s in stops), REDIS: sum(s.redis_s for s in stops)}
     own: dict[str, float] = {}
