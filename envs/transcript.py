@@ -1,10 +1,9 @@
 """What each agent has seen so far, line by line."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from runtime.records import Fault, Json, ToolCall
-from runtime.tools import canonical
+from runtime.tools import canonical, heading
 from runtime.types import AgentId, Pipeline, Scenario, Seen, Team, World
 
 
@@ -30,7 +29,7 @@ class Transcript:
 
         With round-robin and simultaneous turns all agents see it, each other's under the name.
         """
-        text = f"{_heading(call)} {canonical(value)}"
+        text = f"{heading(call)} {canonical(value)}"
         self._lines[agent].append(Seen(kind="answer", source=call.tool, data=value, text=text, at=at))
         if not isinstance(self._team.turns, Pipeline):
             note = Seen(kind="note", source=call.tool, data=value, text=f"[{agent}] {text}", at=at)
@@ -69,8 +68,3 @@ def _noted(agent: AgentId, seen: Seen) -> Seen:
 def _bare(text: str) -> str:
     """A note's line without its author: the same line as the author's own."""
     return text.split("] ", 1)[-1]
-
-
-def _heading(call: ToolCall) -> str:
-    args: Mapping[str, Json] = call.args
-    return call.tool if not args else f"{call.tool} {canonical(dict(args))}"

@@ -208,6 +208,11 @@ def canonical(value: Json) -> str:
         return repr(value)
 
 
+def heading(call: ToolCall) -> str:
+    """A call as it stands before its answer in what a role sees."""
+    return f"{call.tool} {canonical(dict(call.args))}" if call.args else call.tool
+
+
 def shortened(value: Json, limit: int = MAX_ANSWER_CHARS) -> Json:
     """The value, or when its JSON is longer than the limit, its beginning with a marker that says what was cut."""
     text = canonical(value)

@@ -8,7 +8,6 @@ from hashlib import blake2b
 from typing import Any, cast
 
 from runtime.records import Json, ToolCall
-from runtime.tools import canonical
 
 BRIEFING = ("system", "developer")
 """Messages that are no part of what was said: each role has its own."""
@@ -161,11 +160,6 @@ def case_of(spoken: Sequence[Spoken]) -> dict[str, Json]:
     first = next((m.text for m in spoken if m.role == "user"), "")
     found = value_of(first.strip().removeprefix("case "))
     return cast("dict[str, Json]", found) if isinstance(found, dict) else {"request": first}
-
-
-def heading(call: ToolCall) -> str:
-    """A call as it stands before its answer in what a role sees."""
-    return call.tool if not call.args else f"{call.tool} {canonical(dict(call.args))}"
 
 
 def _functions(tools: Any) -> tuple[Mapping[str, Json], ...]:

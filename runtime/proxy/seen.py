@@ -8,11 +8,11 @@ track {"order": 1042} {"status": "lost"}
 
 from collections.abc import Iterator
 
-from runtime.proxy.asked import Asked, Called, case_of, heading, value_of
+from runtime.proxy.asked import Asked, Called, case_of, value_of
 from runtime.proxy.conversations import Conversation
 from runtime.proxy.settings import Roles
 from runtime.records import ToolCall
-from runtime.tools import canonical
+from runtime.tools import canonical, heading
 
 UNKNOWN = ToolCall(tool="tool")
 """The call of an answer to which no call is known."""

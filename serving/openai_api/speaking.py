@@ -21,7 +21,7 @@ from policies.lm.sampling import Sampling
 from policies.lm.talking import NotToBeRendered, Talker, UpTo
 from policies.lm.tree import Tokens
 from runtime.records import ToolCall
-from runtime.tools import canonical, parse_call
+from runtime.tools import heading, parse_call
 from serving.openai_api.asked import BadChat, Chat, Message, NoSuchModel, Offered, Piece
 
 _log = logging.getLogger(__name__)
@@ -111,8 +111,7 @@ def _content(message: Message) -> str:
     """What was said. A tool's answer is the line that a role sees in training; a call is what a model writes."""
     if message.role == "tool":
         (call,) = message.calls
-        heading = f"{call.tool} {canonical(dict(call.args))}" if call.args else call.tool
-        return f"{heading} {message.content}"
+        return f"{heading(call)} {message.content}"
     return "\n".join(part for part in (message.content, *map(call_text, message.calls)) if part)
 
 
