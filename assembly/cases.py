@@ -12,7 +12,7 @@ from typing import Annotated
 from pydantic import Field, ValidationError
 
 from assembly.experiment import Experiment
-from assembly.paid import Paid, paid_in
+from assembly.paid import Compared, Paid, paid_in
 from assembly.recorded import HeldOut
 from envs.scenarios import Listed, Source
 from runtime.errors import TeamError
@@ -47,6 +47,15 @@ class Case(Closed):
     def paid(self) -> Paid:
         """What the recorded session was paid, by term."""
         return paid_in(self.session.told())
+
+    def worse(self, paid: Compared, success: bool | None) -> bool:
+        """Whether a run of it went worse: it was paid less than the recorded one, or no longer ended well.
+
+        Args:
+            paid: what both were paid.
+            success: how the run ended; None: that is not known, which is not worse.
+        """
+        return paid.verdict() == "worse" or (self.session.success and success is False)
 
 
 def read_cases(path: Path) -> list[Case]:

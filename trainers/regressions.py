@@ -40,7 +40,7 @@ def played_again(build: Build, seats: Mapping[AgentId, Playable], purse: Purse) 
 def _report(case: Case, played: Played) -> CaseReport:
     now = paid_in(played.records)
     compared = Compared(case.paid, now)
-    worse = compared.verdict() == "worse" or (case.session.success and not played.success)
+    worse = case.worse(compared, played.success)
     return CaseReport(
         passed=bool(played.success) and not worse,
         worse=worse,
@@ -48,7 +48,7 @@ def _report(case: Case, played: Played) -> CaseReport:
         return_now=compared.after,
         return_recorded=compared.before,
         terms=now,
-        terms_recorded=dict(case.paid),
+        terms_recorded=dict(compared.was),
         why=case.why,
     )
 

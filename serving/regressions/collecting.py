@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from heapq import nsmallest
 from pathlib import Path
 
 from assembly.cases import Case, read_cases, write_cases
@@ -28,8 +29,8 @@ def reward_of(session: RecordedSession) -> float | None:
 
 def worst(sessions: Iterable[RecordedSession], count: int) -> list[RecordedSession]:
     """The so many sessions with the lowest reward, the lowest first; those without any are left out."""
-    rewarded = [(reward, s.session, s) for s in sessions if (reward := reward_of(s)) is not None]
-    return [s for _, _, s in sorted(rewarded, key=lambda each: each[:2])[:count]]
+    rewarded = ((reward, s.session, s) for s in sessions if (reward := reward_of(s)) is not None)
+    return [s for _, _, s in nsmallest(count, rewarded, key=lambda each: each[:2])]
 
 
 def complaints(sessions: Iterable[RecordedSession], below: float) -> Iterator[RecordedSession]:
@@ -61,5 +62,6 @@ def _told(session: RecordedSession) -> str:
     """Why a session is kept, where nobody says."""
     if session.reward is not None:
         return f"somebody said {session.reward:g} of it"
-    reward = reward_of(session)
-    return "it did not end well" if reward is None else f"it was paid {reward:g}"
+    if (reward := reward_of(session)) is not None:
+        return f"it was paid {reward:g}"
+    return "it ended well, and was paid nothing that is known" if session.success else "it did not end well"

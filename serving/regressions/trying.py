@@ -21,9 +21,7 @@ class Tried:
     @property
     def worse(self) -> bool:
         """It was paid less than recorded, or no longer ended well. What is not known is not worse."""
-        if self.replay is None:
-            return False
-        return self.replay.paid.verdict() == "worse" or (self.case.session.success and self.replay.success is False)
+        return self.replay is not None and self.case.worse(self.replay.paid, self.replay.success)
 
     @property
     def passed(self) -> bool:
@@ -37,7 +35,7 @@ class Tried:
 
 
 def tried(version: Version, cases: Sequence[Case], *, greedy: bool = True) -> list[Tried]:
-    """Each case under a version. Raises TeamError where a case is another team's."""
+    """Each case under a version; those that it cannot begin, such as another team's, say why."""
     return [_tried(version, case, greedy=greedy) for case in cases]
 
 

@@ -66,17 +66,17 @@ def _end(replay: Replay) -> Iterator[str]:
         yield f"  paid {paid.before:+.2f}, now {paid.after:+.2f}: {paid.verdict()}"
     yield from (f"    {n} {paid.was[n]:+.2f}, now {paid.now[n]:+.2f}" for n in paid.moved())
     if paid.left_out:
-        yield f"  not compared, since one of the two is not judged by it: {', '.join(paid.left_out)}"
+        yield f"  not compared, since one of the two has no value of it: {', '.join(paid.left_out)}"
 
 
 def table_of(replays: Sequence[Replay], skipped: Sequence[str], name: str) -> Iterator[str]:
     """Many replays: how many went better and worse, which, and which reward terms moved."""
     counts: Counter[Verdict] = Counter(r.paid.verdict() for r in replays)
-    same = sum(r.parting is None for r in replays)
+    same = sum(r.parting is None and not r.stopped for r in replays)
     verdicts: tuple[Verdict, ...] = ("better", "worse", "same", "unknown")
     told = ", ".join(f"{counts[v]} {v}" for v in verdicts)
     yield f"{len(replays)} sessions under {name}: {told}; {same} decided throughout as recorded"
-    ranked = sorted((r for r in replays if r.parting is not None), key=_change)
+    ranked = sorted((r for r in replays if r.parting is not None or r.stopped), key=_change)
     if ranked:
         yield f"  {'session':<34} {'was':>8} {'now':>8}  {'':<7}  parted at"
     yield from (f"  {_row(r)}" for r in ranked[:SHOWN])
@@ -94,10 +94,12 @@ def _change(replay: Replay) -> tuple[bool, float]:
 
 def _row(replay: Replay) -> str:
     parting, paid = replay.parting, replay.paid
-    assert parting is not None, "only sessions that parted have a row"
-    place = f"{parting.agent}/{parting.turn}: {_call(parting.was, 'nothing')} -> {_call(parting.now, 'nothing')}"
-    stopped = f"  (stopped: {replay.stopped})" if replay.stopped else ""
-    return f"{replay.session:<34} {_pay(paid.before)} {_pay(paid.after)}  {paid.verdict():<7}  {place}{stopped}"
+    place = stopped = ""
+    if parting is not None:
+        place = f"  {parting.agent}/{parting.turn}: {_call(parting.was, 'nothing')} -> {_call(parting.now, 'nothing')}"
+    if replay.stopped:
+        stopped = f"  (stopped: {replay.stopped})"
+    return f"{replay.session:<34} {_pay(paid.before)} {_pay(paid.after)}  {paid.verdict():<7}{place}{stopped}"
 
 
 def _terms(replays: Sequence[Replay]) -> Iterator[str]:

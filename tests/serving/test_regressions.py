@@ -74,6 +74,10 @@ def test_sessions_are_added_once(at: Recorded, tmp_path: Path) -> None:
     again = added(file, [at.session("s3"), at.session("s4")], "asked for twice")
     assert ([c.name for c in again.added], again.known) == (["s4"], ["s3"])
     assert [c.why for c in read_cases(file)][2] == "asked for twice"
+    silent = at.session("s5").model_copy(update={"records": at.session("s5").records[:1]})
+    for success, why in ((True, "it ended well"), (False, "it did not end well")):
+        (found,) = added(tmp_path / f"{success}.jsonl", [silent.model_copy(update={"success": success})], "").added
+        assert found.why.startswith(why)
 
 
 def test_the_worst_are_those_that_were_paid_least(at: Recorded) -> None:

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from assembly.driving import Driven
 from assembly.paid import Compared
+from envs.session import Session
 from runtime.recorded import recorded_sessions, write_sessions
 from runtime.records import Decided, EpisodeEnded, Rewarded, ToolAnswered, ToolCalled
 from runtime.types import Outside
@@ -41,6 +43,30 @@ def test_the_same_version_decides_as_it_did(at: Recorded) -> None:
         assert replay.success == session.success
         values = [[r.value for r in of if isinstance(r, Rewarded)] for of in (replay.records, session.told())]
         assert values[0] == pytest.approx(values[1])
+
+
+def test_draws_are_those_of_the_record(at: Recorded, capsys: pytest.CaptureFixture[str]) -> None:
+    """A session that was drawn is drawn again alike, from its own seed; greedily, or drawn from another, it parts."""
+    greedily = otherwise = 0
+    for whole in at.sessions():
+        session = Session(at.first.team, whole.case(), seed=7, correlation_id=whole.session, clock=lambda: 1.0)
+        driven = Driven(session, at.first.seats, at.first.judge)
+        while not driven.over:
+            driven.step()
+        opened, *rest = session.records
+        for seed, alike in ((7, True), (8, False)):
+            told = [opened.model_copy(update={"seed": seed}), *rest]
+            drawn = whole.model_copy(update={"records": tuple(r.model_dump_json() for r in told)})
+            parting = replayed(at.first, drawn, greedy=False).parting
+            assert parting is None or not alike
+            otherwise += parting is not None
+            greedily += replayed(at.first, drawn).parting is not None
+    assert greedily > 0
+    assert otherwise > 0
+    asked = ["--last", str(CASES), "--version", "v1", "--file", str(at.file), "--json"]
+    for more, parts in (([], False), (["--sample"], True)):
+        assert main([*asked, *more]) == 0
+        assert any(s["parting"] for s in json.loads(capsys.readouterr().out)["sessions"]) == parts
 
 
 def test_where_two_versions_part(at: Recorded) -> None:

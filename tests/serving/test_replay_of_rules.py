@@ -16,7 +16,7 @@ from runtime.recorded import RecordedSession
 from runtime.records import Decided, EpisodeOpened, Observed, ToolAnswered, ToolCall
 from runtime.types import Observation, Scenario, ScriptedPolicy, Team
 from serving.replay.replaying import replayed
-from serving.replay.words import lines_of
+from serving.replay.words import lines_of, table_of
 from tests.envs.toys import DOCTOR, NURSE, at_once, clinic
 
 PATIENT = Scenario(id="patient", visible={"age": 7}, truth={"ill": "flu"}, seed=5)
@@ -122,6 +122,20 @@ def test_a_world_that_answered_otherwise_cannot_go_on() -> None:
     assert "odd" in replay.parting.sees
     assert "answered otherwise than recorded" in replay.stopped
     assert replay.paid.verdict() == "unknown"
+
+
+def test_an_answer_that_is_not_on_record_is_not_made_up() -> None:
+    """The replay stops there; the table says why, and does not count the session as decided throughout."""
+    told = recorded(by(first, clinic()))
+    without = told.model_copy(
+        update={"records": tuple(r.model_dump_json() for r in told.told() if not isinstance(r, ToolAnswered))}
+    )
+    replay = replayed(by(first, clinic()), without)
+    assert replay.parting is None
+    assert replay.stopped == "what take_temperature answered was not recorded"
+    lines = list(table_of([replay], [], "v2"))
+    assert lines[0].endswith("1 unknown; 0 decided throughout as recorded")
+    assert f"stopped: {replay.stopped}" in lines[2]
 
 
 def test_a_call_that_nobody_has_is_told_as_it_is() -> None:
