@@ -1,7 +1,7 @@
 """A run from its accepted experiment to its result: prepared, trained, evaluated, exported, reported."""
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,13 +14,12 @@ from assembly.build import Build
 from runtime.records import AnyRecord
 from telemetry.durable import replace_file
 from telemetry.metrics.port import MetricsPort
-from telemetry.metrics_file import MetricsFile, read_metrics
+from telemetry.metrics_file import MetricsFile
 from telemetry.progress import RunConsole, Until, closing_table, progress
 from telemetry.records_file import RecordsDir, number_of
 from telemetry.report import REPORT_FILE, write_report
 from telemetry.run_dir import METRICS, RECORDS, RESULT_FILE
 from telemetry.scalars import RESULT, RunResult
-from telemetry.tensorboard import TensorBoardLog
 from telemetry.views import View
 from trainers.checkpoints import Checkpoints, TrainerState
 from trainers.evaluate import Purse, evaluation, try_out
@@ -29,6 +28,7 @@ from trainers.interrupt import Interrupt
 from trainers.listeners import EpisodeSamples, Instruments, MetricsLines, OnScreen, Panel
 from trainers.loop import Ended, Loop
 from trainers.missing import MissingRewards
+from trainers.panel import panel_of, settings
 from trainers.prepare import Prepared, prepare
 from trainers.ray_cluster import ray_running
 from trainers.regressions import played_again, told
@@ -150,7 +150,7 @@ def _train(
     file = MetricsFile(directory / METRICS)
     lines = MetricsLines(file)
     state = resumed.state if resumed else TrainerState()
-    panel = _panel(build, directory, prepared, state if begun else None)
+    panel = panel_of(build, directory, prepared, state if begun else None)
     samples = EpisodeSamples(RecordsDir(directory / RECORDS))
     listeners = [lines, samples, *([panel] if panel else []), OnScreen(screen), Instruments(port.meters)]
     loop = Loop(build, prepared, checkpoints, listeners, interrupted, partial(_say, console))
@@ -175,19 +175,6 @@ def _say(console: RunConsole, text: str) -> None:
     console.print(text, highlight=False, soft_wrap=True)
 
 
-def _panel(build: Build, directory: Path, prepared: Prepared, resumed: TrainerState | None) -> Panel | None:
-    if not build.experiment.telemetry.tensorboard:
-        return None
-    past = [r for r in read_metrics(directory / METRICS) if resumed and r.iteration <= resumed.iteration]
-    log = TensorBoardLog(
-        directory / "tensorboard",
-        baselines=prepared.compared.returns,
-        resumed_at=resumed.env_steps if resumed else None,
-        past=past,
-    )
-    return Panel(log)
-
-
 def _close(
     build: Build, directory: Path, prepared: Prepared, loop: Loop, ended: Ended, shown: tuple[RunConsole, Panel | None]
 ) -> int:
@@ -204,7 +191,7 @@ def _close(
         _say(console, f"checkpoint saved: {kept.path}\nresume with: {resume_with(directory)}")
     _write(directory, result)
     if panel is not None:
-        panel.finish(_settings(build), result, directory / RECORDS)
+        panel.finish(settings(build), result, directory / RECORDS)
     report = _reported(directory)
     if ended.status in ("done", "limit"):
         places = {"version": directory / "version", "checkpoints": directory / "checkpoints"}
@@ -291,20 +278,6 @@ def _estimate(build: Build, prepared: Prepared) -> str:
         return f"{before}, and {each:,.2f} an iteration"
     closing = (build.held_out or 0) * prepared.usd_per_episode
     return f"{prepared.cost_usd + iterations * each + closing:,.2f} ({before})"
-
-
-def _settings(build: Build) -> dict[str, float | str | bool]:
-    """What a reader may want to rank runs by, under the experiment file's keys."""
-    found = build.experiment.model_dump(mode="json", include={"seed", "team", "policies", "ppo", "rewards"})
-    return {k: v if isinstance(v, float | int | str | bool) else str(v) for k, v in _leaves("", found) if v is not None}
-
-
-def _leaves(key: str, value: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, dict):
-        for name, part in cast("dict[str, Any]", value).items():
-            yield from _leaves(f"{key}.{name}" if key else name, part)
-    else:
-        yield key, value
 
 
 def _seed(seed: int) -> None:
