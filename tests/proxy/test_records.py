@@ -14,7 +14,7 @@ from runtime.records import Decided, EpisodeEnded, EpisodeOpened, ModelCalled, O
 from runtime.store import open_store
 from telemetry.trace import main as trace
 from tests.llm.providers import provider
-from tests.proxy.house import TEAM, TOOL, Recording, calls, recording, words
+from tests.proxy.house import TEAM, TOOL, Recording, calls, recording, whole, words
 
 TRIAGE = {"role": "system", "content": "You are triage. Find out what is wrong."}
 RESOLVER = {"role": "system", "content": "You are the resolver. Put it right."}
@@ -100,3 +100,52 @@ def test_a_recorded_conversation_is_exported(tmp_path: Path) -> None:
     assert (found.session, found.truncated, found.reward) == (session, True, None)
     assert found.visible == {"request": "Where is order 1042?"}
     assert found.told() == recorded.records(session)
+
+
+def test_several_calls_in_one_answer_are_as_many_decisions(tmp_path: Path) -> None:
+    """Each with its own turn, to which its answer belongs, in whatever order the program sends them back."""
+    both = calls(("c-1", "track", {"order": 1042}), ("c-2", "track", {"order": 7}))
+    with provider(both, words("Done.")) as upstream, recording(tmp_path / "s.db", upstream.url) as recorded:
+        said, session = ask(recorded.client(), TRIAGE, ASKS)
+        found = [{"role": "tool", "tool_call_id": f"c-{n}", "content": f"{n}"} for n in (2, 1)]
+        ask(recorded.client(), TRIAGE, ASKS, said.model_dump(exclude_none=True), *found)
+    made = recorded.records(session)
+    decided = [(r.turn, r.call) for r in made if isinstance(r, Decided)]
+    assert decided[:2] == [(0, TRACK), (1, ToolCall(tool="track", args={"order": 7}))]
+    assert decided[2:] == [(2, ToolCall(tool="hand_over"))]
+    assert [(r.turn, r.value) for r in made if isinstance(r, ToolAnswered)] == [(1, 2), (0, 1)]
+    assert [r.turn for r in made if isinstance(r, ModelCalled)] == [0, 2]
+
+
+def test_a_call_that_cannot_be_read_is_a_malformed_one(tmp_path: Path) -> None:
+    """As it is where a policy of ours writes one: a decision without a tool, and a fault."""
+    function = {"name": "track", "arguments": '{"order": '}
+    half = whole({"content": None, "tool_calls": [{"id": "c", "type": "function", "function": function}]}, "tool_calls")
+    with provider(half) as upstream, recording(tmp_path / "s.db", upstream.url) as recorded:
+        _, session = ask(recorded.client(), TRIAGE, ASKS)
+    made = recorded.records(session)
+    assert [r.call for r in made if isinstance(r, Decided)] == [ToolCall(tool="")]
+    (answered,) = [r for r in made if isinstance(r, ToolAnswered)]
+    assert answered.fault is not None
+    assert (answered.ok, answered.fault.code) == (False, "malformed")
+
+
+def test_what_others_say_is_seen(tmp_path: Path) -> None:
+    """Another role's words under its name, unless they stand for a call; a user's later ones under his."""
+    hurry = {"role": "user", "content": "and hurry"}
+    said = (words("We look."), words("Over to you."), words("It is sent."))
+    with provider(*said) as upstream, recording(tmp_path / "s.db", upstream.url) as recorded:
+        first, session = ask(recorded.client(), RESOLVER, ASKS)
+        shared = [ASKS, first.model_dump(exclude_none=True), hurry]
+        second, _ = ask(recorded.client(), TRIAGE, *shared)
+        ask(recorded.client(), RESOLVER, *shared, second.model_dump(exclude_none=True))
+    seen = [r.text.split("\n")[1:] for r in recorded.records(session) if isinstance(r, Observed)]
+    assert seen == [[], ['[resolver] "We look."', '[user] "and hurry"'], ['[user] "and hurry"']]
+
+
+def test_words_that_are_an_object_are_the_calls_arguments(tmp_path: Path) -> None:
+    """Of the call that they stand for."""
+    with provider(words('{"to": "resolver"}')) as upstream, recording(tmp_path / "s.db", upstream.url) as recorded:
+        _, session = ask(recorded.client(), TRIAGE, ASKS)
+    decided = [r.call for r in recorded.records(session) if isinstance(r, Decided)]
+    assert decided == [ToolCall(tool="hand_over", args={"to": "resolver"})]
