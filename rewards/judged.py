@@ -82,7 +82,8 @@ class Judge:
     def __call__(self, view: View) -> Judgement:
         """The score of an episode, 0 to 1, and what it took. Raises RewardFault where there is none."""
         question = self._question(view)
-        known = None if switched_off() else self.replies.find({"base_url": self.endpoint.base_url, **question})
+        about = {"base_url": self.endpoint.base_url, **question}
+        known = None if switched_off() else self.replies.find(about)
         if known is not None:
             return Judgement(_score(known.text, self.model), _spent(known, cached=True))
         reply = self._asked(question)
@@ -91,7 +92,7 @@ class Judge:
         except RewardFault as fault:
             raise Unscored(str(fault), _spent(reply)) from None
         if not switched_off():
-            self.replies.keep({"base_url": self.endpoint.base_url, **question}, reply)
+            self.replies.keep(about, reply)
         return Judgement(score, _spent(reply))
 
     def _question(self, view: View) -> dict[str, Any]:
