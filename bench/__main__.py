@@ -1,7 +1,6 @@
 """``python -m bench [ROW …]``: measure, print each claim beside its target, keep the figures as JSON."""
 
 import argparse
-import os
 import signal
 import sys
 import time
@@ -10,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from bench import quiet
 from bench.outcome import machine
 from bench.page import lines, page
 from bench.results import entry, keep, read
@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if unknown:
         print(f"no row {', '.join(unknown)}: there are {', '.join(ROWS)}", file=sys.stderr)
         return 2
-    _quiet()
+    quiet()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))  # so that a training command ends with this one
     met = [_measure(name, asked) for name in asked.rows or [n for n, r in ROWS.items() if r.usual]]
     if asked.write:
@@ -93,14 +93,6 @@ def _measure(name: str, asked: Any) -> bool:
 def _asked(asked: Any) -> list[str]:
     named = [f"--{n} {v:g}" for n, v in (("seeds", asked.seeds), ("minutes", asked.minutes)) if v is not None]
     return [*named, *(f"--set {o}" for o in asked.overrides)]
-
-
-def _quiet() -> None:
-    """One thread, and none of Ray's start-up talk."""
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    os.environ.setdefault("PYTHONWARNINGS", "ignore::DeprecationWarning")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from bench import quiet
 from bench.outcome import machine
 from bench.results import rounded
 from bench.runs import ROOT
@@ -22,15 +23,16 @@ BEGINS, ENDS = "<!-- written by python -m bench.capacity --write -->\n", "<!-- u
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     asked = _parser().parse_args(argv)
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    if asked.write and asked.quick:
+        print("--write keeps what was measured, and --quick measures nothing", file=sys.stderr)
+        return 2
+    quiet()
     from bench.capacity.page import fragment
 
     kept = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.is_file() else {}
     figures = {**kept, **measured(asked.parts or PARTS, quick=asked.quick)}
     print(fragment(figures))
-    if asked.write and not asked.quick:
+    if asked.write:
         KEPT.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
         PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), fragment(figures)), encoding="utf-8")
     return 0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.capacity.__main__ import KEPT, PAGE, written
+from bench.capacity.__main__ import KEPT, PAGE, main, written
 from bench.capacity.clock import HELD_S, TURNS, clock_writes, totals
 from bench.capacity.costs import Cost
 from bench.capacity.model import CORES, STORE, Layout, Stop, at_once, at_rate
@@ -84,6 +84,12 @@ def _busy(cpu_s: float) -> None:
     began = time.thread_time()
     while time.thread_time() - began < cpu_s:
         pass
+
+
+def test_nothing_is_kept_of_what_measures_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    """``--quick --write`` is refused before anything runs."""
+    assert main(["--quick", "--write"]) == 2
+    assert "--quick measures nothing" in capsys.readouterr().err
 
 
 def test_the_page_tells_what_was_measured() -> None:
