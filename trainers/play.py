@@ -8,7 +8,7 @@ from typing import Any
 
 from envs.session import Sampled, Session
 from policies.playing import Choice, Playable, Turn
-from runtime.records import Decided, Record, Rewarded, ToolAnswered, billed
+from runtime.records import Decided, Record, ToolAnswered, billed
 from runtime.types import AgentId
 from trainers.rllib.adapter import Adapter
 
@@ -29,14 +29,6 @@ class Played:
     """What each decision of an agent was paid: what falls between two of its turns counts for the earlier one."""
     records: Sequence[Record]
     """Empty for an environment that keeps none."""
-
-    def terms(self) -> dict[str, float]:
-        """What each reward term brought in all; a missing value makes it NaN."""
-        sums: dict[str, float] = defaultdict(float)
-        for r in self.records:
-            if isinstance(r, Rewarded):
-                sums[r.term] += float("nan") if r.value is None else r.value
-        return dict(sums)
 
     def calls(self) -> Counter[tuple[AgentId, str]]:
         """How often each agent called each tool."""

@@ -5,7 +5,6 @@ import json
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -90,7 +89,7 @@ def _replay(at: "House", asked: argparse.Namespace) -> int:
         print(json.dumps(found[0] if asked.session else {"sessions": found, "left_out": skipped}, ensure_ascii=False))
         return DONE
     told = lines_of(replays[0], name) if asked.session else table_of(replays, skipped, name)
-    for line in chain(told):
+    for line in told:
         print(line)
     return DONE
 

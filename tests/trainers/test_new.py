@@ -148,8 +148,9 @@ def test_a_refusal_takes_no_time(tmp_path: Path) -> None:
     """Under a second, as does help: nothing heavy is loaded."""
     for words in (["json"], ["--help"]):
         began = time.monotonic()
-        python(tmp_path, "trainers.new", *words)
+        ended = python(tmp_path, "trainers.new", *words)
         assert time.monotonic() - began < 1.0
+        assert ended.returncode == (0 if words == ["--help"] else 2), ended.stderr
 
 
 def test_the_template_itself_is_sound(monkeypatch: pytest.MonkeyPatch) -> None:
