@@ -202,6 +202,22 @@ def answers(desk: Desk, exchange: Exchange) -> None:
     desk.end(exchange, HI, HI, Spent(model="x/m", ms=1.0))
 
 
+def test_one_decision_is_judged(tmp_path: Path) -> None:
+    """Feedback that names a decision is about that one, and is not the conversation's reward; also after its end."""
+    place = tmp_path / "s.db"
+    with provider(words("hi")) as upstream, recording(place, upstream.url) as recorded:
+        ask(recorded.url, "mine")
+        assert httpx2.post(f"{recorded.url}/proxy/end", json={"session": "mine"}).status_code == 200
+        said = {"session": "mine", "value": -1, "decision": "mine/agent/0"}
+        judged = httpx2.post(f"{recorded.url}/proxy/feedback", json=said)
+        assert (judged.status_code, judged.json()) == (200, {"noted": True})
+    store = open_store(f"sqlite:///{place}")
+    (found,) = recorded_sessions(store, TEAM)
+    store.close()
+    assert (found.reward, found.success, found.truncated) == (None, False, False)
+    assert [(r.decision_id, r.value) for r in found.told() if isinstance(r, Feedback)] == [("mine/agent/0", -1.0)]
+
+
 def test_an_end_waits_for_the_answer_that_is_on_its_way(tmp_path: Path) -> None:
     """A program may know the last answer, and say that it was the last, before it is on record."""
 
