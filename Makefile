@@ -9,8 +9,8 @@ WORKERS ?= 2
 TORCH := torch==2.13.0
 # Games: chess and rlcard have no wheel at all and are pure Python, Box2D and pymunk have none for aarch64.
 NO_WHEELS := chess|box2d|pymunk|rlcard
-# What looks like a secret and is none: an address in a docstring, the name of a mark.
-NO_SECRETS := USER:PASSWORD@HOST serving-secret
+# What looks like a secret and is none: addresses in a docstring and a test, the name of a mark.
+NO_SECRETS := USER:PASSWORD@HOST nobody:hidden@ serving-secret
 PACKAGES := assembly envs policies rewards runtime serving telemetry trainers
 # The first Python that is new enough and can make a virtual environment; constraints.txt was made with 3.11.
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
