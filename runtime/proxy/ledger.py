@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from threading import Lock
 
 from sqlalchemy.engine import Connection
@@ -57,11 +58,14 @@ class Ledger:
         return self._store.read(lambda c: history.of_session(c, self._team, name))
 
     def wait(self) -> None:
-        """Wait until what was noted is written, or could not be."""
-        self.end(())
+        """Wait until what was noted is written, or could not be: as long as the store may take, and no longer."""
+        with suppress(SQLAlchemyError, RepertoryError, OSError):
+            self._store.write(lambda _: None, within_s=WAIT_S)
 
     def end(self, endings: Sequence[Record]) -> None:
         """Write the last records of conversations, all at once, behind all that waits."""
+        if not endings:
+            return
         try:
             self._store.write(lambda c: history.add(c, self._team, [(r, "") for r in endings]), within_s=WAIT_S)
         except (SQLAlchemyError, RepertoryError, OSError) as error:

@@ -58,10 +58,10 @@ class Recording:
         return records_of(self.place, session)
 
 
-def records_of(place: Path, session: str) -> list[AnyRecord]:
+def records_of(place: Path, session: str, team: str = TEAM) -> list[AnyRecord]:
     store = open_store(f"sqlite:///{place}")
     try:
-        return store.read(lambda c: history.of_session(c, TEAM, session))
+        return store.read(lambda c: history.of_session(c, team, session))
     finally:
         store.close()
 

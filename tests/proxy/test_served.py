@@ -15,10 +15,9 @@ from runtime.proxy.ours import Ours
 from runtime.proxy.settings import Roles, Serve
 from runtime.proxy.switch import Switch, key_of
 from runtime.records import AnyRecord, Decided, EpisodeOpened, ModelCalled, Observed
-from runtime.store import history, open_store
 from tests.conftest import WaitUntil
 from tests.llm.providers import Provider, provider
-from tests.proxy.house import recording, words
+from tests.proxy.house import recording, records_of, words
 from tests.serving.house import House, house
 from tests.serving.openai_team import SHOP, shop_version
 
@@ -69,11 +68,7 @@ def asks(client: openai.OpenAI, case: int, *said: Any, brief: Any = BRIEF, **mor
 
 
 def records(place: Path, session: str) -> list[AnyRecord]:
-    store = open_store(f"sqlite:///{place}")
-    try:
-        return store.read(lambda c: history.of_session(c, SHOP, session))
-    finally:
-        store.close()
+    return records_of(place, session, SHOP)
 
 
 def test_the_version_decides_as_at_its_export(server: House, upstream: Provider, export: Path, tmp_path: Path) -> None:

@@ -157,6 +157,22 @@ def test_a_store_that_is_stuck_makes_nobody_wait(
     assert "recording again; 5 groups of records were lost" in caplog.text
 
 
+def test_only_what_has_no_end_is_said_to_have_none(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A proxy that stops while the store is stuck says how many conversations it could not end, once and if any."""
+    monkeypatch.setattr("runtime.proxy.ledger.WAIT_S", 0.05)
+    ledger = Ledger(open_store(f"sqlite:///{tmp_path / 's.db'}", "normal"), TEAM, 100)
+    with (tmp_path / "s.db.lock").open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        ledger.wait()
+        ledger.end(())
+        assert not caplog.text
+        ledger.end([EpisodeEnded(correlation_id="s", at=0.0, outcome={}, success=False, truncated=True)])
+    ledger.close()
+    assert caplog.text.count("1 conversations have no end on record") == 1
+
+
 def test_a_conversation_is_judged_and_ended(tmp_path: Path) -> None:
     """The reward and the outcome are those that the program says; then its name begins another conversation."""
     place = tmp_path / "s.db"
