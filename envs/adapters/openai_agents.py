@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from envs.adapters.assembling import assembled
 from envs.adapters.beside import Beside, Scene, Seat
-from envs.adapters.calling import called, closed, read_json
+from envs.adapters.calling import LONGEST_S, called, closed, read_json
 from runtime.errors import TeamError
 from runtime.records import Json
 from runtime.toolbox.mcp import Command, McpServer
@@ -52,7 +52,7 @@ def openai_agents_team(first: Any, beside: Beside) -> Team:
             name=name,
             brief=_brief(agent, beside),
             tools=(*own, *(t.name for t in agent.tools if t.name in beside.tools and t.name not in own)),
-            following=frozenset(seat_name(_target(agent, h)) for h in agent.handoffs),
+            following=frozenset(seat_name(_target(agent, h)) for h in _handoffs(agent)),
             may_end=True,
         )
     return assembled(beside, seats, seat_name(first), tools, partial(_scene, beside))
@@ -71,8 +71,13 @@ def _reached(first: Any) -> dict[str, Any]:
         name = seat_name(agent)
         if found.setdefault(name, agent) is not agent:
             raise TeamError(f"two agents are called {agent.name!r}: rename one")
-        waiting += [t for t in (_target(agent, h) for h in agent.handoffs) if found.get(seat_name(t)) is not t]
+        waiting += [t for t in (_target(agent, h) for h in _handoffs(agent)) if found.get(seat_name(t)) is not t]
     return found
+
+
+def _handoffs(agent: Any) -> list[Any]:
+    """An agent's handoffs but for those that are switched off."""
+    return [h for h in agent.handoffs if getattr(h, "is_enabled", True) is not False]
 
 
 def _target(agent: Any, to: Any) -> Any:
@@ -90,21 +95,33 @@ def _target(agent: Any, to: Any) -> Any:
 
 def _without_place(agent: Any, beside: Beside) -> Iterator[str]:
     """What an agent has and a team has no place for."""
-    from agents import FunctionTool
-
     if agent.input_guardrails or agent.output_guardrails:
         yield f"{agent.name} has guardrails, which no policy goes through: pay for what they forbid with a reward term"
     if agent.tool_use_behavior != "run_llm_again":
         yield f"{agent.name}: tool_use_behavior says when a run ends; in a team, ends= does: leave it at its default"
-    for tool in (t for t in agent.tools if t.name not in beside.tools):
+    yield from _unusable(agent, beside)
+    for handoff in _handoffs(agent):
+        if getattr(handoff, "input_json_schema", {}).get("properties"):
+            yield f"{agent.name}'s handoff to {handoff.agent_name} carries arguments: roles pass on what they have seen"
+        if callable(getattr(handoff, "is_enabled", True)):
+            yield f"{agent.name}'s handoff to {handoff.agent_name} is there or not by code of its own: roles decide"
+
+
+def _unusable(agent: Any, beside: Beside) -> Iterator[str]:
+    """Tools of an agent that do not run here as they stand."""
+    from agents import FunctionTool
+
+    for tool in (t for t in agent.tools if t.name not in beside.tools and getattr(t, "is_enabled", True) is not False):
         if not isinstance(tool, FunctionTool):
             yield f"{agent.name}'s tool {tool.name} ({type(tool).__name__}) does not run here: give one in tools="
+        elif tool.needs_approval is not False:
+            yield f"{agent.name}'s tool {tool.name} asks a person for approval, who is not here: give one in tools="
+        elif callable(tool.is_enabled):
+            yield f"{agent.name}'s tool {tool.name} is there or not by code of its own: refuse in its function"
         elif getattr(tool, "_is_agent_tool", False):
             yield f"{agent.name}'s tool {tool.name} is an agent that asks a model: hand over to it, or give tools="
         elif tool.tool_input_guardrails or tool.tool_output_guardrails:
             yield f"{agent.name}'s tool {tool.name} has guardrails: put them into its function"
-    for handoff in (h for h in agent.handoffs if getattr(h, "input_json_schema", {}).get("properties")):
-        yield f"{agent.name}'s handoff to {handoff.agent_name} carries arguments: roles pass on what they have seen"
 
 
 def _brief(agent: Any, beside: Beside) -> str:
@@ -127,14 +144,14 @@ def _functions(agent: Any) -> dict[str, Tool]:
 
 def _function(tool: Any) -> Tool:
     function = getattr(tool, "__wrapped__", None)
-    raising = _raising(tool, function)
+    raising, limit_s = _raising(tool, function), tool.timeout_seconds or LONGEST_S
 
     def run(scene: Scene, **args: Json) -> Json:
         from agents.tool_context import ToolContext
 
         text = json.dumps(args)
         context: Any = ToolContext(scene.context, tool_name=tool.name, tool_call_id="call", tool_arguments=text)
-        return read_json(called(partial(raising.on_invoke_tool, context, text), {}))
+        return read_json(called(partial(raising.on_invoke_tool, context, text), {}, limit_s))
 
     if function is not None:
         run.__wrapped__ = function  # pyright: ignore[reportFunctionMemberAccess] what the hash of the source looks at

@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -225,7 +225,24 @@ def two_ways() -> Agent[Any]:
     return agents(handoffs=[Agent(name="writer"), Agent(name="boss")])
 
 
+def with_approval() -> Agent[Any]:
+    return agents(tools=[replace(look_up, needs_approval=True)])
+
+
+def sometimes(*_: Any) -> bool:
+    return False
+
+
 REFUSED = {
+    "a tool that a person has to approve": (with_approval, "Order Clerk's tool look_up asks a person for approval"),
+    "a tool that is there or not": (
+        lambda: agents(tools=[replace(look_up, is_enabled=sometimes)]),
+        "Order Clerk's tool look_up is there or not by code of its own",
+    ),
+    "a handoff that is there or not": (
+        lambda: agents(handoffs=[handoff(Agent(name="writer"), is_enabled=sometimes)]),
+        "Order Clerk's handoff to writer is there or not by code of its own",
+    ),
     "a branch": (two_ways, "order_clerk passes on to boss or writer"),
     "guardrails": (a_guarded_agent, "Order Clerk has guardrails"),
     "a hosted tool": (
@@ -255,6 +272,30 @@ def test_one_line_of_a_branch_can_be_chosen() -> None:
     """By the names that the roles have."""
     team = desk(two_ways(), order=("order_clerk", "boss"), ends=())
     assert team.turns.order == ("order_clerk", "boss")
+
+
+def test_what_is_switched_off_is_not_there() -> None:
+    """Neither the tool nor the agent behind the handoff."""
+    first = agents(
+        tools=[look_up, replace(settle, is_enabled=False)],
+        handoffs=[handoff(Agent(name="writer", tools=[settle]), is_enabled=False)],
+    )
+    team = desk(first, ends=())
+    assert [(r.name, r.tools) for r in team.roles] == [("order_clerk", ("look_up", "answer"))]
+
+
+def test_a_tools_time_limit_is_kept() -> None:
+    """One that takes longer than the SDK would give it is a fault."""
+
+    @function_tool(timeout=0.05)
+    async def look_far(context: RunContextWrapper[Desk]) -> str:
+        """Look up where the order is, far away."""
+        await asyncio.Event().wait()
+        return "never"
+
+    session = Session(desk(agents(tools=[look_far])), case("A1"))
+    session.act("order_clerk", call("look_far"))
+    assert next(not r.ok for r in session.records if isinstance(r, ToolAnswered))
 
 
 def test_something_else_is_named() -> None:
