@@ -87,7 +87,7 @@ def _wrong(asked: argparse.Namespace) -> Iterator[tuple[str, str]]:
     if not 0 <= asked.port <= 65535:
         yield "--port", f"{asked.port} is no port: 0 to 65535"
     for key in ("idle", "open"):
-        if getattr(asked, key) <= 0:
+        if not getattr(asked, key) > 0:
             yield f"--{key}", "is to be more than 0"
     if share_of(asked.ratio) is None:
         yield "--ratio", f"{asked.ratio!r} is no share from 0 to 1: write 0.1 or 10%"

@@ -95,6 +95,7 @@ def test_the_command_records_and_says_where(tmp_path: Path) -> None:
         (["--upstream", "api.openai.com"], 2, "is no address"),
         (["--upstream", "http://x/v1", "--host", "0.0.0.0"], 2, "can be reached from other machines"),  # noqa: S104
         (["--upstream", "http://x/v1", "--ratio", "5%"], 2, "has no effect without --serve"),
+        (["--upstream", "http://x/v1", "--idle", "nan"], 2, "--idle: is to be more than 0"),
         (["--upstream", "http://x/v1", "--serve", "http://y/v1"], 2, "--role: is missing"),
         (["--upstream", "http://x/v1", "--roles", "roles.yaml"], 2, r"line 2 +roles.triage.promt: unknown key"),
         (["--upstream", "http://x/v1", "--token", "secret-itself"], 3, "write env:NAME or file:PATH"),
