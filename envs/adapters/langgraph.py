@@ -79,14 +79,14 @@ def _look(builder: Any, beside: Beside, states: Mapping[str, Mapping[str, Any]])
         brief = said.system or _documented(builder, name)
         following = frozenset(nexts & set(heard)) - {name}
         seats[name] = Seat(name=name, brief=brief, tools=said.tools, following=following, may_end=END in nexts)
-    (first,) = _first(set(_next(goes, before[-1] if before else START, silent)) & set(heard))
+    first = _first(set(_next(goes, before[-1] if before else START, silent)) & set(heard))
     return _Found(seats, first, before)
 
 
-def _first(found: set[str]) -> set[str]:
+def _first(found: set[str]) -> str:
     if len(found) != 1:
         raise TeamError(f"a case begins with {' and '.join(sorted(found)) or 'no role'}: in a team it begins with one")
-    return found
+    return found.pop()
 
 
 def _next(goes: Mapping[str, frozenset[str]], node: str, silent: set[str]) -> Iterator[str]:

@@ -14,7 +14,8 @@ from langgraph.prebuilt import InjectedState, ToolNode, tools_condition
 from langgraph.types import Command
 from pydantic import Field
 
-ORDERS = {"A1": "lost", "B2": "on its way", "C3": "delivered"}
+from tests.adapters.cases import ORDERS
+
 CLERK, WRITER = "Find out where the order is, then pass on.", "Settle the case."
 
 

@@ -19,8 +19,8 @@ from runtime.errors import TeamError
 from runtime.records import EpisodeEnded, ToolAnswered
 from runtime.tools import tool
 from runtime.types import Outside, Pipeline, Team
-from tests.adapters.cases import beside, call, case, truly
-from tests.adapters.desk_graph import CLERK, ORDERS, WRITER, Scripted, State, begun, graph, look_up, settle
+from tests.adapters.cases import ORDERS, beside, call, case, truly
+from tests.adapters.desk_graph import CLERK, WRITER, Scripted, State, begun, graph, look_up, settle
 
 
 def well(scene: Scene) -> bool:
