@@ -12,6 +12,7 @@ from assembly.problems import Refused
 from runtime.errors import TeamError
 from runtime.recorded import RecordedSession
 from runtime.records import Feedback, Rewarded
+from runtime.seams import now
 from runtime.store import feedback
 from serving.errors import NotNow
 from serving.loading import load
@@ -20,7 +21,9 @@ from serving.regressions.collecting import added, complaints, reward_of, worst
 from serving.regressions.demanding import Demanding
 from serving.regressions.trying import demand, lines_of, tried
 from serving.rollout.controller import Controller
-from serving.rollout.plan import Plan
+from serving.rollout.kept import LEASE_S, note
+from serving.rollout.outcome import Outcome
+from serving.rollout.plan import Plan, ShareRule
 from serving.versions.__main__ import main as steer
 from tests.serving.conftest import TEAM
 from tests.serving.recorded import CASES, Recorded, recorded
@@ -162,6 +165,31 @@ def test_a_plan_may_ask_them(at: Recorded, tmp_path: Path) -> None:
     assert careful.ratios(TEAM) == {}
     at.versions.deploy(TEAM, "v2", by="test", why="")
     at.versions.settle(at.versions.version(TEAM, "v2"), "ready", "", "test")
+
+
+def later() -> float:
+    """Now, after whoever judged before has let go."""
+    return now() + 2 * LEASE_S
+
+
+def test_a_plan_does_not_promote_over_them(at: Recorded, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """What is as good by its sessions stays a canary for as long as a case went worse, which the log names."""
+    bad = cases_at(tmp_path, case(paid(at.session("s1"), +500.0)))
+    careful = Demanding(at.versions, bad, tmp_path / "fetched", greedy=True)
+    plan = Plan(steps=(0.5, 1.0), minimum_sessions=60, watch=("errors",), errors=ShareRule(tolerance=0.01, margin=0.3))
+    controller = Controller(at.store, TEAM, plan, careful, clock=later)
+    careful.canary(TEAM, "v2", 0.5, by="test", why="")
+    controller.look()
+    for count in range(400):
+        told = Outcome(session=f"o{count}", version=("v1", "v2")[count % 2], opened=later())
+        at.store.write(lambda c, told=told: note(c, TEAM, told, later()))
+    assert controller.look()["v2"].action == "promote"
+    assert (careful.current(TEAM), careful.ratios(TEAM)) == ("v1", {"v2": 0.5})
+    assert "v2 does worse on 1 of 1 cases: s1" in caplog.text
+    cases_at(tmp_path, case(paid(at.session("s1"), -500.0)))
+    controller.look()
+    assert careful.current(TEAM) == "v2"
+    careful.promote(TEAM, "v1", by="test", why="")
 
 
 def test_a_plan_names_a_file_that_is_there(at: Recorded, tmp_path: Path) -> None:
