@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from assembly.recorded import Recorded
     from policies.playing import Playable
 
+REGRESSIONS = "regressions"
+"""The split of the regression cases."""
+
 
 @dataclass(frozen=True)
 class Build:
@@ -103,8 +106,9 @@ class Build:
         assert self.team is not None
         cases, team = self.experiment.scenarios, self.team
         if cases.file:
-            held_out = [s for s in read_scenarios(Path(cases.file)) if cases.holds_out(s.id)]
-            train = [s for s in read_scenarios(Path(cases.file)) if not cases.holds_out(s.id)]
+            found = read_scenarios(Path(cases.file))
+            held_out = [s for s in found if cases.holds_out(s.id)]
+            train = [s for s in found if not cases.holds_out(s.id)]
             if not train or not held_out:
                 raise TeamError(f"{cases.file}: too few scenarios to hold out {cases.held_out:.0%} of them")
             return {"train": Listed(train, self.experiment.seed), "eval": Listed(held_out, 0, shuffle=False)}
@@ -245,10 +249,6 @@ class Build:
             "team": dict.fromkeys(self.agents, "team"),
         }
         return KeyedStandardizer(keys[asked.per], center=asked.center, clip=asked.clip)
-
-
-REGRESSIONS = "regressions"
-"""The split of the regression cases."""
 
 
 class KeyedStandardizer(RewardStandardizer):
