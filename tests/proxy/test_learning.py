@@ -125,3 +125,31 @@ def test_roles_of_other_names_are_counted_and_not_guessed(tmp_path: Path) -> Non
         NothingToImitate, match=r"for buyer, clerk; 2 × role-\w+, 1 × role-\w+ are no roles of the team"
     ):
         warm_up(build, seats(build, sight(build, tmp_path)))
+
+
+def test_candidates_of_another_order_are_the_same_calls(tmp_path: Path) -> None:
+    """What a version had before it is read as the team's own candidates of today, and what was not legal is not."""
+    from envs.session import Session
+    from runtime.records import Observed
+
+    build = built()
+    assert build.team is not None
+    session = Session(build.team, build.source("train")(0), correlation_id="s")
+    for action in (0, 1, 1):
+        session.act(session.to_act[0], action)
+    told: list[Any] = [*session.records]
+    turned = [
+        r.model_copy(update={"candidates": r.candidates[::-1], "mask": (False, True)}) if isinstance(r, Observed) else r
+        for r in told
+    ]
+    found = list[Any]()
+    for name, records in (("told", told), ("turned", turned)):
+        file = tmp_path / f"{name}.jsonl"
+        file.write_text("\n".join(r.model_dump_json() for r in records))
+        warm = built(warmup=f"{{from: '{file}'}}")
+        found.append(demonstrations(warm, seats(warm, sight(warm, tmp_path)), warm.learned["buyer"].warmup))
+    first, second = found
+    assert (first.shown["buyer"].calls.tolist(), first.shown["clerk"].calls.tolist()) == ([0, 1], [1])
+    assert (second.shown["buyer"].calls.tolist(), second.shown["buyer"].legal.tolist()) == ([0], [[True, False]])
+    assert "clerk" not in second.shown
+    assert second.left_out == {"buyer": {"hand_over": 1}, "clerk": {"sell": 1}}
